@@ -1,4 +1,4 @@
-"""MCP: the user's own tool servers, asked by an own light client. See README.md; enter here."""
+"""MCP: a small client for the user's own tool servers. See README.md; import from here."""
 
 from kode_sidecar.infrastructure.mcp.attachments import (
     check_arguments,

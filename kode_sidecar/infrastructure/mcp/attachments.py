@@ -1,6 +1,6 @@
-"""What a user takes of a server into a prompt: resources as attachments, prompts as words.
+"""Turns a server's resources and prompts into blocks of the user's prompt.
 
-A resource is data and marked so. A prompt was chosen by the user by its name: it is their request.
+A resource is marked as data. A prompt is the user's own request: they chose it by its name.
 """
 
 import shlex
@@ -25,9 +25,9 @@ MOST_CHARS = 200_000
 
 
 def resource_blocks(server: str, uri: str, answer: Json) -> tuple[PromptBlock, ...]:
-    """The contents of a resource as an attachment with text, and its images.
+    """Return the contents of a resource: one block of text, then its images.
 
-    Raises KodeError `ToolFailed` where there is nothing that can be shown.
+    Raises KodeError `ToolFailed` if nothing in it can be shown.
     """
     parts = [
         Content(type="resource", resource=as_object(one)) for one in _items(answer, "contents")
@@ -44,9 +44,9 @@ def resource_blocks(server: str, uri: str, answer: Json) -> tuple[PromptBlock, .
 
 
 def prompt_blocks(server: str, answer: Json) -> tuple[PromptBlock, ...]:
-    """The messages of a prompt as one prompt of the user's, and its images.
+    """Return a prompt's messages as one block of text, then its images.
 
-    What it lets the model say is told as that. Raises KodeError `ToolFailed` for an empty one.
+    Assistant messages are labelled. Raises KodeError `ToolFailed` for an empty prompt.
     """
     images: list[ImageBlock] = []
     said: list[str] = []
@@ -65,15 +65,15 @@ def prompt_blocks(server: str, answer: Json) -> tuple[PromptBlock, ...]:
 
 
 def prompt_arguments(prompt: McpPrompt, words: str) -> dict[str, str]:
-    """What was typed behind a prompt's name as its arguments: `name=value`, or in their order.
+    """Parse the words after a prompt's name into its arguments: `name=value`, or in their order.
 
-    The last argument takes all that is left. Raises KodeError `InvalidParams` for one too many, or
-    one that is missing.
+    The last argument takes all remaining words. Raises KodeError `InvalidParams` for words that
+    no argument is left for.
     """
     names = [str(one.get("name")) for one in prompt.arguments]
     try:
         typed = shlex.split(words)
-    except ValueError:  # a quote that is not closed is an apostrophe
+    except ValueError:  # an unclosed quote: take it for an apostrophe
         typed = words.split()
     given: dict[str, str] = {}
     loose: list[str] = []
@@ -92,7 +92,7 @@ def prompt_arguments(prompt: McpPrompt, words: str) -> dict[str, str]:
 
 
 def check_arguments(prompt: McpPrompt, given: Mapping[str, str]) -> None:
-    """Raises KodeError `InvalidParams` where a required argument is missing."""
+    """Raise KodeError `InvalidParams` if a required argument is missing."""
     needed = [str(one.get("name")) for one in prompt.arguments if one.get("required") is True]
     missing = [name for name in needed if name not in given]
     if missing:

@@ -1,7 +1,7 @@
-"""Reading which servers the user has configured. Pure.
+"""Reads the servers that the user has configured. Pure.
 
-An entry names the environment variables that its server gets; their values never stand in a
-configuration of ours.
+An entry names the environment variables that its server gets; the configuration never holds
+their values.
 """
 
 import re
@@ -41,9 +41,9 @@ class _UserServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 def user_servers(
     raw: Mapping[str, Any], variables: Mapping[str, str], source: Source = "user"
 ) -> tuple[ServerConfig, ...]:
-    """The servers of the setting `mcp`, in their order; `variables` are the user's environment.
+    """Return the servers of the setting `mcp`, in order; `variables` are the user's environment.
 
-    A header may name a variable as `${NAME}`. Raises KodeError `ConfigInvalid` naming the place.
+    A header may use a variable as `${NAME}`. Raises KodeError `ConfigInvalid` naming the entry.
     """
     if len(raw) > MOST_SERVERS:
         raise KodeError("ConfigInvalid", f"`mcp`: at most {MOST_SERVERS} servers.")
@@ -81,7 +81,7 @@ def _user_server(
 
 
 def check(name: str, where: str, *, program: bool, address: bool) -> None:
-    """Raises KodeError `ConfigInvalid` for a name that is none, or both a program and a URL."""
+    """Raise KodeError `ConfigInvalid` for a bad name, or unless exactly one of program and URL."""
     if not NAME.fullmatch(name):
         text = f"{where}: a server's name has up to 32 letters, digits, `-` and `_`."
         raise KodeError("ConfigInvalid", text)
@@ -91,7 +91,7 @@ def check(name: str, where: str, *, program: bool, address: bool) -> None:
 
 
 def is_safe(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there: https, or http to this machine."""
+    """Return whether nobody on the way can read the traffic: https, or http to this machine."""
     parts = urlsplit(url)
     local = parts.hostname in ("127.0.0.1", "localhost", "::1")
     return bool(parts.hostname) and (parts.scheme == "https" or (local and parts.scheme == "http"))
@@ -105,7 +105,7 @@ def check_address(config: ServerConfig) -> None:
 
 
 def filled(values: Mapping[str, str], variables: Mapping[str, str], where: str) -> dict[str, str]:
-    """The values with `${NAME}` replaced. Raises KodeError `ConfigInvalid` for an unset one."""
+    """Replace each `${NAME}` in the values. Raises KodeError `ConfigInvalid` if it is not set."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in variables:

@@ -1,6 +1,6 @@
-"""The values of the Model Context Protocol as the rooms above see them. Open to all rooms.
+"""The values of the Model Context Protocol as the packages above see them. Open to all packages.
 
-Values of this room are structs: a dataclass takes five times as long to import.
+Most are structs: a dataclass takes five times as long to import.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _MOST_QUOTED = 2_000
 TOKENS = "tokens.json"
-"""Where log-ins are kept, in the folder `mcp` of the state folder."""
+"""The file of log-ins, in the folder `mcp` of the state folder."""
 Source = Literal["user", "editor", "project", "run"]
 """Who configured a server: the user's own file, the editor's handshake, a project, a run's file."""
 
@@ -30,10 +30,10 @@ class ServerConfig:
     """One configured server: a program (`argv`) or an address (`url`).
 
     `environment` and `headers` may hold keys: they are neither shown nor logged. `written` is the
-    entry of a project's file, word for word, and `borrowed` names what it takes of the user's
-    environment. `tools` names those on offer, all where it is empty. `trusted_tools` run without
-    asking. With `direct` its tools are offered one by one. `login_hosts` are those that its log-in
-    may be at though they are not on the public internet. Times are in seconds.
+    entry of a project's file, word for word; `borrowed` names the user's environment variables
+    that it reads. `tools` names the tools on offer; empty offers all. `trusted_tools` run without
+    asking. With `direct`, each tool is offered to the model by itself. `login_hosts` may serve the
+    log-in although they are not on the public internet. Times are in seconds.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ServerConfig:
 
 
 class McpTool(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A tool as its server describes it (MCP, `Tool`). Hints are hints: no permission follows."""
+    """A tool as its server describes it (MCP, `Tool`). Its hints grant no permission."""
 
     name: str
     title: str = ""
@@ -76,7 +76,7 @@ class McpTool(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
 
 class McpResource(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Something a server lets us read (MCP, `Resource`)."""
+    """Data that a server lets us read (MCP, `Resource`)."""
 
     uri: str
     name: str = ""
@@ -85,7 +85,7 @@ class McpResource(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 class McpTemplate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Resources that are named by filling in an address (MCP, `ResourceTemplate`)."""
+    """An address pattern; filled in, it names a resource (MCP, `ResourceTemplate`)."""
 
     uri_template: str
     name: str = ""
@@ -94,7 +94,7 @@ class McpTemplate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 class McpPrompt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A prompt that a server keeps for its users (MCP, `Prompt`)."""
+    """A prompt that a server offers to its users (MCP, `Prompt`)."""
 
     name: str
     description: str = ""
@@ -102,7 +102,7 @@ class McpPrompt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 class Content(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One content block of a result. What is not for its `type` is empty."""
+    """One content block of a result. Fields that its `type` does not use are empty."""
 
     type: str
     text: str = ""
@@ -114,7 +114,7 @@ class Content(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
 
 class CallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a tool call brought (MCP, `CallToolResult`)."""
+    """The result of a tool call (MCP, `CallToolResult`)."""
 
     content: list[Content] = []
     structured_content: Any = None
@@ -122,9 +122,9 @@ class CallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class ServerListing(Struct, frozen=True):
-    """What a server offers, as far as it announced that it has such things; kept as it is here.
+    """What a server offers, of the kinds it announced; stored on disk in this form.
 
-    `version` is that of the protocol it spoke.
+    `version` is the protocol version it spoke.
     """
 
     version: str
@@ -135,10 +135,10 @@ class ServerListing(Struct, frozen=True):
 
 
 Progress = Callable[[str, float | None, float | None], None]
-"""`(message, done, total)`: how far a call is."""
+"""`(message, done, total)`: reports the progress of a call."""
 
 Elicit = Callable[[str, Json], Awaitable[Json | None]]
-"""`(message, schema)`: put a question of a server to the user; None when it was not answered."""
+"""`(message, schema)`: asks the user a server's question; None if they did not answer."""
 
 
 Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
@@ -148,13 +148,13 @@ WrapHost = Callable[["endpoint.Host"], "endpoint.Host"]
 """Given the real host of a server, return the one to ask."""
 
 Access = tuple[WrapHost | None, Authorize | None]
-"""What is asked in place of a server at an address, if anything, and what answers refusals."""
+"""How to reach a server at an address: a wrapper of its host, and the answer to a 401 or 403."""
 
 NO_ACCESS: Access = (None, None)
 
 
 class McpHost(Struct, frozen=True):
-    """What a server may ask of us: questions to the user, and which folders are open."""
+    """What we answer a server: questions to the user (`elicit`), and the open folders (`roots`)."""
 
     elicit: Elicit | None = None
     roots: Callable[[], Sequence[str]] = tuple

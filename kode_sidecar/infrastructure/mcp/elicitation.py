@@ -1,7 +1,7 @@
-"""What a server asks the user in the middle of a call, put as choices (MCP, elicitation).
+"""Shows the questions that a server asks during a call as choices (MCP, elicitation).
 
-A field is a choice, a yes or no, or a value that the server itself suggests. What would have to be
-typed is left out where the server can do without, and else the question counts as not answered.
+A field is a choice, a yes or no, or the server's own default. A field that would have to be typed
+is left out if it is optional; otherwise the question counts as not answered.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from kode_sidecar.core.text.shown_text import cut_line, one_line, without_contro
 from kode_sidecar.infrastructure.mcp.contracts import Json, as_object
 
 Choose = Callable[[str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
-"""`(question, choices, several)`: what the user chose, word for word; None when they did not."""
+"""`(question, choices, several)`: returns the labels that the user chose, or None."""
 
 _MOST_FIELDS, _MOST_CHOICES = 20, 50
 _LABEL_CHARS, _QUESTION_CHARS = 200, 2_000
@@ -19,7 +19,7 @@ _LEFT_OUT = "(leave it out)"
 
 
 async def elicited(server: str, choose: Choose, message: str, schema: Json) -> Json | None:
-    """Return the user's answers by field; None when they did not answer, or had to type."""
+    """Return the user's answers by field; None if one is missing or would have to be typed."""
     fields = as_object(schema.get("properties"))
     if len(fields) > _MOST_FIELDS:
         return None
@@ -52,7 +52,7 @@ async def elicited(server: str, choose: Choose, message: str, schema: Json) -> J
 
 
 def _values(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a field by the words the user sees; none where it has to be typed."""
+    """Return a field's values by their labels; empty if the value has to be typed."""
     if field.get("type") == "array":
         return _values({**as_object(field.get("items")), "type": "string"})
     if field.get("type") == "boolean":

@@ -1,7 +1,7 @@
-"""Server-sent events with their ids and retry times, as MCP's streams need them. Sans-IO.
+"""Decodes server-sent events with the ids and retry times that MCP streams need. Sans-IO.
 
-Source: WHATWG HTML, "Server-sent events". Model hosts need neither ids nor retry times: their
-decoder (`providers.sse`) is made for speed.
+Source: WHATWG HTML, "Server-sent events". Model hosts need neither ids nor retry times, so their
+decoder (`providers.sse`) is another one, made for speed.
 """
 
 import re
@@ -22,9 +22,9 @@ class McpEvent:
 
 
 class McpEventDecoder:
-    """Cuts bytes into events; any cut of the input gives the same.
+    """Cuts bytes into events, however the input was cut.
 
-    `last_id` is the id to take the stream up with, `retry_ms` how long the server wants us to wait.
+    `last_id` is the id to resume the stream from, `retry_ms` the wait that the server asks for.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class McpEventDecoder:
 
     def feed(self, chunk: bytes) -> list[McpEvent]:
         """Return the events that `chunk` completes. Raises KodeError `TooLarge`."""
-        # A line that is long is put together once: searching it anew each time would take minutes.
+        # Join a long line only once: searching it again with every chunk would take minutes.
         if not _LINE_END.search(chunk) and not (self._rest and self._rest[-1].endswith(b"\r")):
             self._keep(chunk)
             return []

@@ -1,7 +1,7 @@
-"""Arguments that a server wants to see in HTTP headers, so that proxies can route by them. Pure.
+"""Copies arguments into the HTTP headers that a server asks for, so proxies can route. Pure.
 
 Source: MCP 2026-07-28, "Transports", custom headers: a property of a tool's schema may carry
-`x-mcp-header`. A tool that does so wrongly must not be called.
+`x-mcp-header`. A tool whose `x-mcp-header` is invalid must not be called.
 """
 
 import base64
@@ -22,7 +22,7 @@ _MOST_POSITIONS = 10_000
 
 
 def are_sound(schema: Json) -> bool:
-    """Whether every `x-mcp-header` in a tool's schema is where and what it may be."""
+    """Return whether every `x-mcp-header` in a tool's schema is valid in value and position."""
     seen: set[str] = set()
     for path, found in _positions(schema):
         if _KEY not in found:
@@ -37,7 +37,7 @@ def are_sound(schema: Json) -> bool:
 
 
 def param_headers(schema: Json, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The `Mcp-Param-*` headers of one call; what has no value has no header."""
+    """Return the `Mcp-Param-*` headers of one call; an argument without a value has none."""
     headers: dict[str, str] = {}
     for path, found in _positions(schema):
         if not path or not isinstance(name := found.get(_KEY), str):
@@ -53,7 +53,7 @@ def param_headers(schema: Json, arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def header_value(text: str) -> str:
-    """A text as a header carries it: in base64 with a mark where it would not survive as it is."""
+    """Encode a text for a header: in marked base64 if a header would not carry it unchanged."""
     marked = text.startswith("=?base64?") and text.endswith("?=")
     if _PLAIN.fullmatch(text) and text == text.strip() and not marked:
         return text
@@ -61,9 +61,9 @@ def header_value(text: str) -> str:
 
 
 def _positions(schema: Json) -> Iterator[tuple[tuple[str, ...] | None, Json]]:
-    """Every schema in a schema, with the chain of property names to it.
+    """Yield every schema in a schema, with the chain of property names to it.
 
-    None where anything but `properties` lies on the way; references are not followed.
+    The chain is None if it leads through anything but `properties`. References are not followed.
     """
     todo: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
     for _ in range(_MOST_POSITIONS):

@@ -1,7 +1,7 @@
 """The streamable HTTP transport of MCP: every message is a POST, an answer is JSON or a stream.
 
-Redirects are not followed and the system's proxies are ignored, as everywhere. A stream of the
-stateful generation that breaks is taken up again by `Last-Event-ID`.
+Redirects are not followed and the system's proxies are ignored, as everywhere. A broken stream of
+the stateful generation is resumed by `Last-Event-ID`.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
 
 
 class ServerHost:
-    """A server as its own `endpoint.Host`; a recording that plays opens none."""
+    """A server as an `endpoint.Host`; connects at its first request, so a replay never does."""
 
     url_name = "`url`"
     proxy = None
@@ -57,7 +57,7 @@ class ServerHost:
         self._http: HttpClient | None = None
 
     def host(self) -> str:
-        """Return what names it in a failure."""
+        """Return its name for error texts."""
         return self._name
 
     @asynccontextmanager
@@ -70,7 +70,7 @@ class ServerHost:
         asker: str = "",
         timeouts: HttpTimeouts | None = None,
     ) -> AsyncGenerator[HostResponse, None]:
-        """Ask at the very address; `path` is its path, for recordings. Raises KodeError."""
+        """Send a request to `url` itself; only recordings use `path`. Raises KodeError."""
         del path
         self._http = self._http or HttpClient(self)
         async with self._http.stream(method, "", body, headers, asker, timeouts) as response:
@@ -83,7 +83,7 @@ class ServerHost:
 
 
 class HttpChannel:
-    """A server at an address. What `access` has for it is asked twice for each refused message."""
+    """Carries messages to a server at an address; `access` wraps its host and answers refusals."""
 
     def __init__(self, config: ServerConfig, peer: Peer, access: Access = NO_ACCESS) -> None:
         self._config = config
@@ -99,7 +99,7 @@ class HttpChannel:
     async def send(
         self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Post a message; the answer of a request is read beside it. Raises KodeError."""
+        """Post a message; a task of its own reads a request's answer. Raises KodeError."""
         number = message.get("id")
         if "method" in message and isinstance(number, int):
             task = asyncio.create_task(self._ask(number, message, version, headers or {}))
@@ -112,14 +112,14 @@ class HttpChannel:
             self._listening = asyncio.create_task(self._listen(version))
 
     async def cancel(self, request_id: int, *, modern: bool) -> bool:
-        """Stop reading the answer: the stateless generation takes a closed stream for a cancel."""
+        """Close the answer's stream if `modern`: only there a closed stream means cancel."""
         task = self._answers.pop(request_id, None)
         if task is not None and modern:
             task.cancel()
         return modern
 
     async def close(self) -> None:
-        """Stop all reading, tell a stateful server that the session is over, and disconnect."""
+        """Stop all reading, end the session of a stateful server, and disconnect."""
         tasks = [*self._answers.values(), *([self._listening] if self._listening else [])]
         for task in tasks:
             task.cancel()
@@ -146,15 +146,15 @@ class HttpChannel:
         except KodeError as error:
             self._peer.fail(number, self._broken(error) if error.code == "Network" else error)
         else:
-            # Whoever has an answer by now is not touched by this.
+            # Does nothing if the answer has arrived.
             self._peer.fail(number, self._without_answer())
 
     @asynccontextmanager
     async def _post(
         self, message: Json, version: str, more: Mapping[str, str]
     ) -> AsyncGenerator[HostResponse, None]:
-        """The answer to one POST, sent again with what `authorize` brings: a kept token, then a new
-        one. Raises KodeError."""
+        """Post a message; after a refusal again with the headers of `authorize`, at most twice
+        (a stored token, then a new one). Raises KodeError."""
         headers = {
             **self._fixed(version),
             "content-type": "application/json",
@@ -180,7 +180,7 @@ class HttpChannel:
         return headers
 
     async def _refused(self, response: HostResponse) -> None:
-        """Raise KodeError for anything but success; a JSON-RPC error in the body is an answer."""
+        """Raise KodeError for a failed status, unless the body is a JSON-RPC error, an answer."""
         status = response.status
         if status < 300:
             return
@@ -207,9 +207,9 @@ class HttpChannel:
         )
 
     async def _events(self, response: HostResponse) -> tuple[str, float]:
-        """Hand on what a stream brings; the last event's id and how long to wait after its end.
+        """Pass on a stream's messages; return the last event's id and the seconds to wait.
 
-        A connection that breaks is an end, too. Raises KodeError `ToolFailed` for an endless event.
+        A broken connection counts as the end. Raises KodeError `ToolFailed` for too large an event.
         """
         decoder = McpEventDecoder()
         with _until_it_breaks():
@@ -226,7 +226,7 @@ class HttpChannel:
             raise self._too_large() from error
 
     async def _resume(self, number: int, last_id: str, wait: float, version: str) -> None:
-        """Take up a stream again that ended before the answer to `number`."""
+        """Resume a stream that ended before the answer to `number`."""
         for _ in range(_RETRIES):
             if not last_id or not self._peer.waits_for(number):
                 return
@@ -238,7 +238,7 @@ class HttpChannel:
                 last_id, wait = found
 
     async def _listen(self, version: str) -> None:
-        """Hear what a stateful server says unasked, where it offers such a stream."""
+        """Read the messages that a stateful server sends unasked, if it offers such a stream."""
         last_id, wait = "", _WAIT_SECONDS
         for _ in range(_RETRIES):
             with suppress(KodeError):
@@ -249,7 +249,7 @@ class HttpChannel:
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
 
     async def _heard(self, last_id: str, version: str) -> tuple[str, float] | None:
-        """Hear a stream from `last_id` on to its end, as `_events`; None where there is none."""
+        """Read a stream from `last_id` on and return as `_events`; None without a stream."""
         headers = {**self._fixed(version), "accept": "text/event-stream"}
         if last_id:
             headers["last-event-id"] = last_id
@@ -271,7 +271,7 @@ class HttpChannel:
         return self._host.stream(method, path, body, headers, asker)
 
     async def _authorized(self, response: HostResponse) -> bool:
-        """Whether there are new headers to try a refused message with."""
+        """Return whether `authorize` has new headers for a refused message, and use them."""
         if response.status not in (401, 403) or self._authorize is None:
             return False
         headers = await self._authorize(response.headers)
@@ -301,7 +301,7 @@ class HttpChannel:
 
 @contextmanager
 def _until_it_breaks() -> Generator[None]:
-    """Take a connection that breaks for an end."""
+    """Treat a broken connection as the end of its stream."""
     try:
         yield
     except KodeError as error:
@@ -310,7 +310,7 @@ def _until_it_breaks() -> Generator[None]:
 
 
 def _routing(message: Json) -> dict[str, str]:
-    """The headers by which a proxy routes a message without reading it (2026-07-28)."""
+    """Return the headers by which proxies route a message without reading it (2026-07-28)."""
     method = str(message.get("method") or "")
     headers = {"mcp-method": method}
     params = cast(Json, message.get("params") or {})

@@ -1,6 +1,6 @@
-"""What is kept on disk about servers, each by the fingerprint of its configuration.
+"""Stores log-ins, approvals and tool lists on disk, by the fingerprint of a server's configuration.
 
-A changed command is another server, which waits for a yes again and whose tools are not known.
+A changed command makes another server: it needs a new approval, and its tools are unknown.
 """
 
 from contextlib import suppress
@@ -19,9 +19,9 @@ _MOST_BYTES = 4_000_000
 
 
 class Kept(Generic[T]):
-    """One value for each server, all in a file that only the user can read; None keeps no file.
+    """Stores one value per server in a file that only the user can read; None: memory only.
 
-    Other processes write it, too. A damaged one counts as empty.
+    Other processes write the file, too. A damaged file counts as empty.
     """
 
     def __init__(self, path: Path | None, kind: type[T], *, durable: bool) -> None:
@@ -31,18 +31,18 @@ class Kept(Generic[T]):
         self._decoder = msgspec.json.Decoder(dict[str, kind])
 
     def get(self, fingerprint: str) -> T | None:
-        """What is kept of a server."""
+        """Return the stored value of a server, or None."""
         if self._path is not None:
             try:
                 self._values = self._decoder.decode(self._path.read_bytes())
             except OSError:
-                pass  # not there yet, or in another process's hands: what was read last holds
+                pass  # missing, or locked by another process: use what was read last
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self._values = {}
         return self._values.get(fingerprint)
 
     def put(self, fingerprint: str, value: T) -> None:
-        """Keep a value in place of the one before. Raises KodeError `Storage`."""
+        """Save a value in place of the one before. Raises KodeError `Storage`."""
         self.get(fingerprint)
         self._values[fingerprint] = value
         if self._path is None:
@@ -56,9 +56,9 @@ class Kept(Generic[T]):
 
 
 class Approvals(Kept[bool]):
-    """The yeses and noes of the user to servers of projects; None: to no server yet.
+    """Stores the user's yes or no to each server of a project.
 
-    The fingerprint of such a server holds every word of its entry, and its folder.
+    The fingerprint of such a server covers every word of its entry, and its folder.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -66,10 +66,10 @@ class Approvals(Kept[bool]):
 
 
 class RememberedLists:
-    """What servers offered the last time: the model is told of tools without a start.
+    """Stores what servers offered the last time, so that the model sees tools without a start.
 
-    One file a server, in one folder; None keeps nothing on disk. A file that cannot be read counts
-    as none.
+    One file per server, in one folder; None stores nothing on disk. An unreadable file counts as
+    missing.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -77,7 +77,7 @@ class RememberedLists:
         self._known: dict[str, ServerListing | None] = {}
 
     def get(self, fingerprint: str) -> ServerListing | None:
-        """What a server offered the last time."""
+        """Return what a server offered the last time, or None."""
         if fingerprint not in self._known:
             self._known[fingerprint] = None
             if self._folder is not None:
@@ -89,7 +89,7 @@ class RememberedLists:
         return self._known[fingerprint]
 
     def put(self, fingerprint: str, listing: ServerListing) -> None:
-        """Remember a list. What cannot be written is remembered until this process ends."""
+        """Save a list; if it cannot be written, remember it until this process ends."""
         self._known[fingerprint] = listing
         if self._folder is not None:
             with suppress(OSError, KodeError):

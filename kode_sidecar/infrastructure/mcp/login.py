@@ -1,4 +1,4 @@
-"""The log-in to a server by the user's browser, which comes back to an address of this machine."""
+"""Logs in to a server by the user's browser, which is redirected back to this machine."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 
 Show = Callable[[str], Awaitable[None]]
-"""Have the user open an address in a browser."""
+"""Shows the user an address to open in a browser."""
 
 LOGIN_SECONDS = 600.0
 """How long the user has to agree in the browser."""
@@ -39,11 +39,11 @@ async def log_in(
     now: Callable[[], float],
     seconds: float = LOGIN_SECONDS,
 ) -> int:
-    """Log in to a server, keep its token in a file, and return how many tools it has.
+    """Log in to a server, save its token in a file, and return how many tools it has.
 
-    Nothing is shown where the server lets us in without. Raises KodeError `ToolFailed`.
+    Calls `show` only if the server asks for a log-in. Raises KodeError `ToolFailed`.
     """
-    # Late: httpx, which servers that are programs do without.
+    # Imported late: it loads httpx, which servers that are programs do not need.
     from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile  # noqa: PLC0415
 
     async with _Callback() as callback:
@@ -73,7 +73,7 @@ async def log_in(
 
 
 def kept_login(config: ServerConfig, tokens: Path) -> Authorize | None:
-    """What lets us in to a server at an address by a token that is kept; nobody is asked."""
+    """Return the authorization by a stored token, which asks nobody; None without a `url`."""
     if not config.url:
         return None
     from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile  # noqa: PLC0415
@@ -82,7 +82,7 @@ def kept_login(config: ServerConfig, tokens: Path) -> Authorize | None:
 
 
 class _Callback:
-    """Waits for the one request by which the browser brings the answer."""
+    """Listens for the one request by which the browser delivers the answer."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -91,7 +91,7 @@ class _Callback:
     async def __aenter__(self) -> "_Callback":
         try:
             self._server = await asyncio.start_server(self._answer, _HOST, _PORT)
-        except OSError:  # somebody has that port: any will do (RFC 8252, 7.3)
+        except OSError:  # the port is in use: any other will do (RFC 8252, 7.3)
             self._server = await asyncio.start_server(self._answer, _HOST, 0)
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"http://{_HOST}:{port}{_PATH}"

@@ -1,6 +1,6 @@
-"""OAuth for MCP servers over HTTP: found out from the server, agreed to in the user's browser.
+"""OAuth for MCP servers over HTTP: discovered from the server, agreed to in the user's browser.
 
-Sources: MCP "Authorization" (2025-11-25), RFC 6749, 7591, 7636, 8414, 8707, 9728. Tokens are kept
+Sources: MCP "Authorization" (2025-11-25), RFC 6749, 7591, 7636, 8414, 8707, 9728. Tokens are stored
 like keys: in one file that only the user can read, never shown, never logged.
 """
 
@@ -26,14 +26,14 @@ from kode_sidecar.infrastructure.mcp.contracts import Json, ServerConfig, server
 from kode_sidecar.infrastructure.mcp.kept import Kept
 
 Visit = Callable[[str], Awaitable[str]]
-"""Let the user agree at an address; returns the one that the browser was sent back to."""
+"""Opens an address for the user to agree; returns the address of the browser's redirect back."""
 
 _CHALLENGE = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s,]+))')
 _JSON = {"accept": "application/json"}
 
 
 class Resource(TypedDict, total=False):
-    """What a server says of its protection (RFC 9728)."""
+    """The protected resource metadata of a server (RFC 9728)."""
 
     resource: str | None
     authorization_servers: list[str] | None
@@ -41,7 +41,7 @@ class Resource(TypedDict, total=False):
 
 
 class LoginServer(TypedDict, total=False):
-    """What an authorization server says of itself (RFC 8414)."""
+    """The metadata of an authorization server (RFC 8414)."""
 
     issuer: str | None
     authorization_endpoint: str | None
@@ -55,7 +55,7 @@ class LoginServer(TypedDict, total=False):
 
 
 class Registered(TypedDict):
-    """Who we are to an authorization server (RFC 7591)."""
+    """Our registration at an authorization server (RFC 7591)."""
 
     client_id: str
     client_secret: NotRequired[str | None]
@@ -63,7 +63,7 @@ class Registered(TypedDict):
 
 
 class Granted(TypedDict):
-    """A token, as it is given (RFC 6749)."""
+    """A token response (RFC 6749)."""
 
     access_token: str
     refresh_token: NotRequired[str | None]
@@ -74,7 +74,7 @@ Words = TypeVar("Words", Resource, LoginServer, Registered, Granted)
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """What an authorization server gave us for one MCP server, and who we are to it."""
+    """The token that we hold for one MCP server, and the `client` we are registered as."""
 
     access_token: str
     refresh_token: str = ""
@@ -85,17 +85,17 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class TokenFile(Kept[Token]):
-    """The tokens of all servers. Other processes log in and refresh, too."""
+    """Stores the tokens of all servers. Other processes log in and refresh, too."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(path, Token, durable=True)
 
 
 class OAuth:
-    """The log-in to one server. `visit` needs the user; without it only a kept token helps.
+    """Logs in to one server. Without `visit`, which needs the user, only a stored token works.
 
-    `client` is what the settings say of us: `client_id` and `client_secret` where the server's
-    owner registered us, `client_metadata_url` where we are described on the web.
+    `client` comes from the settings: `client_id` and `client_secret` if the server's owner
+    registered us, `client_metadata_url` if a web page describes us.
     """
 
     def __init__(
@@ -117,13 +117,14 @@ class OAuth:
         self._given = ""
 
     def headers(self) -> dict[str, str]:
-        """The headers that a kept token makes."""
+        """Return the headers for the stored token, if there is one."""
         token = self._tokens.get(self._config.fingerprint)
         return {"authorization": f"Bearer {token.access_token}"} if token else {}
 
     async def authorize(self, headers: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Answer a refusal: a kept token that was not tried, a fresh one, or None.
+        """Return headers to retry a refused message with, or None.
 
+        Tries a stored token that was not tried yet, then a refresh, then the user's agreement.
         Raises KodeError `ToolFailed`.
         """
         async with self._busy:
@@ -166,7 +167,7 @@ class OAuth:
         server = await self._server_metadata(resource)
         client = await self._registered(server)
         scope = _scope(challenge, resource, server, kept)
-        # Letter for letter as the server publishes it (RFC 9728): a token may name only that.
+        # Exactly as the server publishes it (RFC 9728): a token may be bound to that spelling.
         name = str(resource.get("resource") or "") or self._address()
         verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
         asked = {
@@ -206,7 +207,7 @@ class OAuth:
         )
 
     async def _resource_metadata(self, challenge: Mapping[str, str]) -> Resource:
-        """What the server says of its protection (RFC 9728); empty for servers from before it."""
+        """Fetch the protected resource metadata (RFC 9728); empty if the server has none."""
         named = challenge.get("resource_metadata")
         places = [named] if named else _well_known(self._config.url, "oauth-protected-resource")
         for place in places:
@@ -222,7 +223,7 @@ class OAuth:
         return {}
 
     async def _server_metadata(self, resource: Resource) -> LoginServer:
-        """What the authorization server says of itself (RFC 8414, or OpenID Connect)."""
+        """Fetch the authorization server's metadata (RFC 8414, or OpenID Connect)."""
         issuers = resource.get("authorization_servers")
         issuer = issuers[0] if issuers else _origin(self._config.url)
         places = _well_known(issuer, "oauth-authorization-server")[:1]
@@ -240,7 +241,7 @@ class OAuth:
                 return found
         if resource:
             raise self._failed("names a log-in server that does not describe itself.")
-        # 2025-03-26: without any metadata the endpoints are these.
+        # The default endpoints of MCP 2025-03-26 for servers without metadata.
         return {
             "authorization_endpoint": f"{issuer}/authorize",
             "token_endpoint": f"{issuer}/token",
@@ -248,7 +249,7 @@ class OAuth:
         }
 
     async def _registered(self, server: LoginServer) -> Json:
-        """Who we are to the authorization server."""
+        """Return our client id at the authorization server; registers us if there is none."""
         supported: Sequence[str] = server.get("token_endpoint_auth_methods_supported") or (
             "client_secret_basic",
         )
@@ -299,7 +300,7 @@ class OAuth:
         return _decoded(data, kind) if status == 200 else None
 
     def _code(self, back: str, state: str, server: LoginServer) -> str:
-        """The code in the address the browser came back with (RFC 9207: and who gave it)."""
+        """Return the code of the redirect address; checks `state` and issuer (RFC 9207)."""
         given = parse_qs(urlsplit(back).query)
         issuer = given.get("iss")
         promised = server.get("authorization_response_iss_parameter_supported") is True
@@ -313,7 +314,7 @@ class OAuth:
         return given["code"][0]
 
     def _address(self) -> str:
-        """The name of a server that publishes none (RFC 8707): its address without a fragment."""
+        """Return the name of a server that publishes none (RFC 8707): `url` without a fragment."""
         parts = urlsplit(self._config.url)
         path = "" if parts.path == "/" else parts.path
         return urlunsplit((parts.scheme, parts.netloc.lower(), path, parts.query, ""))
@@ -323,7 +324,7 @@ class OAuth:
 
 
 def _challenge(header: str) -> dict[str, str]:
-    """The parameters of a `WWW-Authenticate: Bearer …`."""
+    """Return the parameters of a `WWW-Authenticate: Bearer …` header."""
     _, _, parameters = header.partition(" ")
     return {name.lower(): quoted or plain for name, quoted, plain in _CHALLENGE.findall(parameters)}
 
@@ -331,7 +332,7 @@ def _challenge(header: str) -> dict[str, str]:
 def _scope(
     challenge: Mapping[str, str], resource: Resource, server: LoginServer, kept: Token | None
 ) -> str:
-    """What to ask for: what the refusal names, else all that the server knows, else nothing."""
+    """Return the scopes to request: those the refusal names, else all the server lists, else ""."""
     wanted = challenge.get("scope", "").split()
     if kept is not None and challenge.get("error") == "insufficient_scope":
         wanted = [*kept.scope.split(), *wanted]
@@ -354,7 +355,7 @@ def _s256(verifier: str) -> str:
 
 
 def _well_known(url: str, name: str) -> list[str]:
-    """Where a document of that name is: below the origin with the path behind it, then without."""
+    """Return a document's well-known addresses: with the path of `url` appended, then without."""
     path = urlsplit(url).path.rstrip("/")
     base = f"{_origin(url)}/.well-known/{name}"
     return [base + path, base] if path else [base]
@@ -366,14 +367,14 @@ def _origin(url: str) -> str:
 
 
 def _covers(resource: str, url: str) -> bool:
-    """Whether a protected resource is this server, or all of its origin above it."""
+    """Return whether a protected resource is this server, or contains its path."""
     same = _origin(resource).lower() == _origin(url).lower()
     above, path = urlsplit(resource).path.rstrip("/"), urlsplit(url).path.rstrip("/")
     return same and (path == above or path.startswith(f"{above}/"))
 
 
 def _decoded(data: bytes, kind: type[Words]) -> Words | None:
-    """What was said, or None where it is not what was asked for."""
+    """Decode a document, or return None if it does not have the fields of `kind`."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(data, type=kind)
     return None

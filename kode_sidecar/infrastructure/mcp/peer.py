@@ -1,6 +1,6 @@
 """JSON-RPC with one MCP server over any channel: requests, answers, progress, cancel.
 
-Both spec generations are spoken. 2025-11-25 begins with `initialize` and keeps a state;
+It speaks both spec generations. 2025-11-25 begins with `initialize` and is stateful;
 2026-07-28 has no handshake: every request carries `_meta` with version and capabilities, and a
 server that needs the user answers `input_required` instead of asking.
 """
@@ -35,23 +35,23 @@ _LIST_CHANGED = tuple(
 
 
 class Channel(Protocol):
-    """The way to a server. What it sends is handed to `Peer.receive`, its end to `Peer.closed`."""
+    """A transport to a server. It passes messages to `Peer.receive`, its end to `Peer.closed`."""
 
     async def send(
         self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send one message. `version` is what was agreed on, empty before. Raises KodeError.
+        """Send one message. `version` is the agreed one, empty until then. Raises KodeError.
 
-        `headers` are for a channel that has such.
+        Only an HTTP channel uses `headers`.
         """
         ...
 
     async def cancel(self, request_id: int, *, modern: bool) -> bool:
-        """Give up the answer to a request; whether the server knows it by that alone."""
+        """Stop waiting for an answer; return True if that alone informs the server."""
         ...
 
     async def close(self) -> None:
-        """Let go of the server, and end what was started for it."""
+        """Disconnect, and end any program that was started for the server."""
         ...
 
 
@@ -77,11 +77,11 @@ class Peer:
 
     @property
     def modern(self) -> bool:
-        """Whether the stateless generation was agreed on."""
+        """True if the stateless generation was agreed on."""
         return self.version == MODERN
 
     async def open(self, channel: Channel, known_version: str = "") -> None:
-        """Agree on a generation. `known_version` is what this server spoke the last time.
+        """Agree on a generation. `known_version` is the version this server spoke the last time.
 
         Raises KodeError `ToolFailed`.
         """
@@ -99,9 +99,9 @@ class Peer:
         progress: Progress | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
-        """Ask, answer what the server wants to know on the way, and return the result.
+        """Send a request, answer the server's questions meanwhile, and return the result.
 
-        Raises KodeError `ToolFailed`; asyncio.CancelledError after the server was told.
+        Raises KodeError `ToolFailed`; asyncio.CancelledError after the server was notified.
         """
         for _ in range(_INPUT_ROUNDS):
             result = await self._ask(method, params, seconds, progress, headers)
@@ -113,7 +113,7 @@ class Peer:
         raise server_error(self.server, "asked too many questions in one call.", "input_rounds")
 
     def receive(self, message: Json) -> None:
-        """Take one message of the server. Never raises: what is no message is passed over."""
+        """Handle one message of the server. Never raises: an invalid message is ignored."""
         method, number = message.get("method"), message.get("id")
         if method is None:
             future = self._waiting.get(number) if isinstance(number, int) else None
@@ -129,21 +129,21 @@ class Peer:
                 task.add_done_callback(self._answering.discard)
 
     def closed(self, error: KodeError) -> None:
-        """The channel ended: everything that waits fails with `error`."""
+        """Fail every waiting and later request with `error`, because the channel ended."""
         self._end = self._end or error
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # somebody may have given up waiting
+                future.exception()  # avoids a warning if nobody waits any more
 
     def fail(self, request_id: int, error: KodeError) -> None:
-        """One request will get no answer."""
+        """Fail one request, which will get no answer."""
         future = self._waiting.get(request_id)
         if future is not None and not future.done():
             future.set_exception(error)
 
     def waits_for(self, request_id: int) -> bool:
-        """Whether somebody still waits for this answer."""
+        """Return whether this request still waits for its answer."""
         future = self._waiting.get(request_id)
         return future is not None and not future.done()
 
@@ -155,7 +155,7 @@ class Peer:
             await self._channel.close()
 
     async def _discover(self) -> bool:
-        """Ask by the stateless generation; False where the server does not speak it."""
+        """Try the stateless generation; return False if the server does not speak it."""
         self.version = MODERN
         try:
             result = await self._discovered()
@@ -301,7 +301,7 @@ class Peer:
             self._list_changed()
 
     async def _answer(self, number: object, method: str, params: Json) -> None:
-        """Answer a question of a server of the stateful generation."""
+        """Answer one request of a server of the stateful generation."""
         answer: Json
         try:
             answer = {"result": await self._asked(method, params)}
@@ -329,7 +329,7 @@ class Peer:
         return {"action": "accept", "content": found}
 
     async def _inputs(self, result: Json) -> Json:
-        """Answer what a server of the stateless generation wants to know before it goes on."""
+        """Answer the questions in an `input_required` result (stateless generation)."""
         asked = as_object(result.get("inputRequests"))
         return {
             key: await self._asked(

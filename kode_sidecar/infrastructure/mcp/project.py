@@ -1,6 +1,6 @@
-"""The servers that a project's own files name: `mcpServers` in JSON, or a mapping in YAML.
+"""Reads the servers that a project's own files name: `mcpServers` in JSON, or a mapping in YAML.
 
-They are data: each waits for the user's yes, which is bound to every word of its entry.
+Project files are not trusted: each server waits for the user's approval of its whole entry.
 """
 
 import os
@@ -21,7 +21,7 @@ _MOST_BYTES = 1_000_000
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
-    """One server; what else stands there is not ours. `command` may be a list of all its words."""
+    """One server; unknown fields are ignored. `command` may be a list of words."""
 
     command: str | list[str] = ""
     args: list[str] = []
@@ -36,9 +36,9 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 class ProjectServers:
-    """Reads the files of the open folders, again when one has changed.
+    """Reads the files of the open folders, and reads them again when one has changed.
 
-    `trusted` is the editor's word: without it nothing is even looked for.
+    `trusted` says whether the editor trusts the folders: if not, no file is even looked for.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ProjectServers:
         self._known: tuple[ServerConfig, ...] = ()
 
     def read(self) -> tuple[ServerConfig, ...]:
-        """The servers of all folders, the first of a name; `problems` says what is wrong."""
+        """Return the servers of all folders, the first of each name; sets `problems`."""
         state = self._states()
         if state != self._state:
             self._state, self.problems = state, []
@@ -102,9 +102,9 @@ def read_servers(
     variables: Mapping[str, str],
     problem: Callable[[str], None],
 ) -> list[ServerConfig]:
-    """The servers of one file; `problem` is told of entries that cannot be used.
+    """Return the servers of one file; reports unusable entries to `problem`.
 
-    Raises KodeError `ConfigInvalid` where the file as a whole cannot be read.
+    Raises KodeError `ConfigInvalid` if the file as a whole cannot be read.
     """
     servers: list[ServerConfig] = []
     for name, raw in list(_entries(text, file).items())[:MOST_SERVERS]:
@@ -127,7 +127,7 @@ def _entries(text: str, file: str) -> Mapping[str, Any]:
 
 
 def _yaml(text: str) -> object:
-    # Late: PyYAML, for projects with such a file.
+    # Imported late: only projects with a YAML file need PyYAML.
     from kode_sidecar.core.text.yaml_text import read_yaml  # noqa: PLC0415
 
     return read_yaml(text).value or {}

@@ -1,6 +1,6 @@
-"""What a server's answer becomes for the model: text that is marked as data, and images.
+"""Turns a server's answer into what the model gets: text that is marked as data, and images.
 
-The kernel cuts what is long and keeps the whole as an artifact.
+The kernel cuts a long text and saves the whole as an artifact.
 """
 
 import base64
@@ -22,17 +22,17 @@ _BEGINNINGS = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
-"""What hosts of models take. What is no such image is refused, in this request and in the next."""
+"""Images that model hosts accept. Hosts refuse others, now and in every later request."""
 
 
 def call_outcome(server: str, tool: str, result: CallResult) -> ToolOutcome:
-    """The result of a call."""
+    """Return the outcome of a tool call."""
     done = "failed" if result.is_error else "done"
     return outcome(f"{server}: {tool} {done}", server, result, ok=not result.is_error)
 
 
 def outcome(summary: str, server: str, result: CallResult, *, ok: bool = True) -> ToolOutcome:
-    """Contents as the model gets them, below a line that says whose words these are."""
+    """Return an outcome whose first line names the server and marks the rest as data."""
     images: list[ImageBlock] = []
     parts = [text for block in result.content for text in block_texts(block, images)]
     if not parts and result.structured_content is not None:
@@ -43,7 +43,7 @@ def outcome(summary: str, server: str, result: CallResult, *, ok: bool = True) -
 
 
 def block_texts(block: Content, images: list[ImageBlock]) -> Iterator[str]:
-    """The text of a block, or what is told in its place; an image goes to `images`."""
+    """Yield the text of a block, or a note in its place; appends an image to `images`."""
     match block.type:
         case "text":
             if block.text:

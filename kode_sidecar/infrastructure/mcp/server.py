@@ -1,7 +1,7 @@
-"""One configured server: started at its first use, asked, and ended again.
+"""Starts one configured server at its first use, sends it requests, and ends it.
 
-Nothing runs until a tool is called or a list is wanted that is not remembered. A server that died
-is started again at the next call, later each time it dies at once.
+Nothing runs until a tool is called or a list is needed that is not stored. A server that died is
+started again at the next call, after a pause that grows with each failure in a row.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _MOST_PAUSE_SECONDS = 60.0
 
 
 class ServerReport(Struct, frozen=True):
-    """What `doctor` and the editor show of a server."""
+    """The state of a server as `doctor` and the editor show it."""
 
     name: str
     state: State
@@ -54,11 +54,11 @@ class ServerReport(Struct, frozen=True):
 
 
 class Server:
-    """A server of the user's. `environment` is what its program gets beside its own variables.
+    """One server of the user's. Its program gets `environment` besides its own variables.
 
     `find` turns the name of a program into its path, or raises KodeError. `now()` is a monotonic
-    clock in seconds. `changed()` is called when state or tools change. `allowed()` is
-    the user's word on a server that a project names: None while they were not asked.
+    clock in seconds. `changed()` is called when state or tools change. `allowed()` is the user's
+    decision on a server that a project names: None if they were not asked.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Server:
         self._listing: ServerListing | None = None
 
     def known(self) -> ServerListing | None:
-        """What it offers as far as that is known without starting it."""
+        """Return what the server offers, if that is known without starting it."""
         return self._listing or self._remembered.get(self.config.fingerprint)
 
     async def listing(self, *, again: bool = False) -> ServerListing:
-        """What it offers, asked once while it runs. Raises KodeError `ToolFailed`."""
+        """Return what the server offers, asked once per run. Raises KodeError `ToolFailed`."""
         if self._listing is None or again:
             peer = await self._ready()
             self._listing = ServerListing(
@@ -119,10 +119,10 @@ class Server:
         progress: Progress | None = None,
         elicit: Elicit | None = None,
     ) -> CallResult:
-        """Call a tool; `elicit` answers what the server asks meanwhile.
+        """Call a tool; `elicit` answers the server's questions meanwhile.
 
-        Of calls that run at once the newest is asked: a server of the stateful generation does not
-        say which one it means. Raises KodeError `ToolFailed`, `UnknownTool`.
+        A server of the stateful generation does not say which call a question belongs to, so the
+        newest running call answers. Raises KodeError `ToolFailed`, `UnknownTool`.
         """
         offered = self.config.tools
         if offered and tool not in offered:
@@ -140,15 +140,15 @@ class Server:
         return self._read(result, CallResult)
 
     async def read_resource(self, uri: str) -> Json:
-        """Read a resource: its `contents` as they came. Raises KodeError `ToolFailed`."""
+        """Return the answer with a resource's `contents`. Raises KodeError `ToolFailed`."""
         return await self._ask("resources/read", {"uri": uri}, None)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Json:
-        """The messages of a prompt, filled in by the server. Raises KodeError `ToolFailed`."""
+        """Return the server's answer with a prompt's messages. Raises KodeError `ToolFailed`."""
         return await self._ask("prompts/get", {"name": name, "arguments": dict(arguments)}, None)
 
     def report(self) -> ServerReport:
-        """How it is, for people."""
+        """Return its state, for people."""
         known = self.known()
         channel = self._channel
         tail = tuple(channel.stderr_tail) if isinstance(channel, StdioChannel) else ()
@@ -162,19 +162,19 @@ class Server:
         )
 
     def kill(self) -> None:
-        """End its program at once; it may be called from any thread."""
+        """End its program at once; safe from any thread."""
         if isinstance(self._channel, StdioChannel):
             self._channel.kill()
 
     async def close(self) -> None:
-        """End it in order."""
+        """Close the connection and end the program, giving it time to exit."""
         peer, self._peer = self._peer, None
         if peer is not None:
             await peer.close()
         self.state = "idle"
 
     async def _headers(self, tool: str, arguments: Json) -> dict[str, str]:
-        """Headers that the tool's schema asks for."""
+        """Return the headers that the tool's schema asks for."""
         if not self.config.url:
             return {}
         known = self.known() or await self.listing()
@@ -228,7 +228,7 @@ class Server:
         peer = Peer(self.config.name, self._host, self._forget_listing)
         channel: Channel
         if self.config.url:
-            # Late: httpx, which servers that are programs do without.
+            # Imported late: it loads httpx, which servers that are programs do not need.
             from kode_sidecar.infrastructure.mcp.http import HttpChannel  # noqa: PLC0415
 
             channel = HttpChannel(self.config, peer, self._access)
@@ -292,12 +292,12 @@ class Server:
 
 
 async def _listed(peer: Peer, what: str, kind: type[T]) -> tuple[T, ...]:
-    """All pages of a list; nothing of what the server did not announce, or tells wrongly."""
+    """Return all pages of a list, without invalid items; empty if it was not announced."""
     return await _pages(peer, f"{what}/list", what, kind) if what in peer.capabilities else ()
 
 
 async def _templates(peer: Peer) -> tuple[McpTemplate, ...]:
-    """Those of its resources; a server that announces these need not know of templates."""
+    """Return the resource templates; empty if the server does not support them."""
     if "resources" not in peer.capabilities:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""All servers of this process: found by name, searched, agreed to, ended together."""
+"""Holds all servers of this process: finds, searches, approves and ends them."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from kode_sidecar.infrastructure.mcp.server import Server
 
 _WORD = re.compile(r"\w+")
 MOST_CHARS = 64
-"""What models take of a tool's name."""
+"""The longest tool name that models accept."""
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]+")
 _TAIL_CHARS = 8
 
@@ -35,17 +35,17 @@ class Found(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """The names of the servers, and the tools that are offered one by one."""
+    """What a session's model sees: the servers' names, and the tools it may call directly."""
 
     names: tuple[str, ...]
     direct: tuple[Found, ...]
 
 
 class Servers:
-    """The configured servers. Making it starts nothing; `environment` is what programs get.
+    """The configured servers. Creating it starts nothing; programs get `environment`.
 
-    `project` tells those that the open folders name; `approvals` which of these may start.
-    `access` says how a server at an address is reached, and what answers its refusals.
+    `project` returns the servers that the open folders name; `approvals` says which of them may
+    start. `access` says how to reach a server at an address, and how to answer its refusals.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Servers:
             self._servers.setdefault(config.name, make(config))
 
     def refresh(self) -> None:
-        """Look again which servers the open folders name: the user's own come before those."""
+        """Read again which servers the open folders name; the user's own take precedence."""
         named = {config.name: config for config in self._project()}
         for name, server in list(self._servers.items()):
             if server.config.source == "project" and server.config != named.get(name):
@@ -96,9 +96,9 @@ class Servers:
                 self._servers[name] = self._make(config)
 
     def decide(self, name: str, fingerprint: str, *, allowed: bool) -> None:
-        """Keep the user's word on a project's server, as its entry was when they were asked.
+        """Save the user's decision on a project's server whose entry has this fingerprint.
 
-        Raises KodeError `NotFound`, `Storage`; `StaleBase` where the entry is another by now.
+        Raises KodeError `NotFound`, `Storage`; `StaleBase` if the entry has changed since.
         """
         server = self.get(name)
         if server.config.fingerprint != fingerprint:
@@ -112,7 +112,7 @@ class Servers:
         return config.source != "project" or self._approvals.get(config.fingerprint)
 
     def get(self, name: str) -> Server:
-        """Raises KodeError `NotFound`."""
+        """Return the server of that name. Raises KodeError `NotFound`."""
         server = self._servers.get(name)
         if server is None:
             known = ", ".join(self._servers) or "none"
@@ -121,9 +121,9 @@ class Servers:
         return server
 
     def offer(self, session_id: str) -> Offer:
-        """What the beginning of a session's requests tells: frozen when it is first asked for.
+        """Return the offer of a session, frozen at the first call.
 
-        So that beginning stays the same, and hosts find it in their caches.
+        So the beginning of its requests stays identical, and hosts find it in their caches.
         """
         if session_id not in self._frozen:
             direct = tuple(
@@ -136,14 +136,14 @@ class Servers:
         return self._frozen[session_id]
 
     def forget(self, session_id: str) -> None:
-        """A session is gone."""
+        """Drop the frozen offer of a session that has ended."""
         self._frozen.pop(session_id, None)
 
     async def search(self, query: str, server: str | None, most: int) -> list[Found]:
-        """The tools that fit `query` best; all of the servers when it is empty.
+        """Return the tools that fit `query` best, at most `most`; an empty query fits all.
 
-        Servers whose lists nobody remembers are started, side by side; one that fails, or waits for
-        the user's yes, is left out unless it was named. Raises KodeError `NotFound`, `ToolFailed`.
+        Servers without a stored list are started, in parallel. A server that fails or waits for
+        approval is left out unless `server` names it. Raises KodeError `NotFound`, `ToolFailed`.
         """
         if server is not None:
             chosen = [self.get(server)]
@@ -165,31 +165,31 @@ class Servers:
         return [one for _, _, one in fitting[:most]]
 
     def all(self) -> Sequence[Server]:
-        """All servers, in the order of the settings."""
+        """Return all servers, in the order of the settings."""
         return tuple(self._servers.values())
 
     def kill(self) -> None:
-        """End all programs at once; from any thread."""
+        """End all programs at once; safe from any thread."""
         for server in self._servers.values():
             server.kill()
 
     async def close(self) -> None:
-        """End all servers in order, side by side."""
+        """Close all servers in parallel, giving each time to exit."""
         closing = (server.close() for server in self._servers.values())
         await asyncio.gather(*closing, return_exceptions=True)
 
 
 def _score(found: Found, words: set[str]) -> int:
-    """How well a tool fits: words in its name count more than those that describe it."""
+    """Rate how well a tool fits: a word in its name counts three times one in its description."""
     name = f"{found.server.config.name} {found.tool.name} {found.tool.title}".casefold()
     about = found.tool.description.casefold()
     return sum(3 * (word in name) + (word in about) for word in words)
 
 
 def tool_name(server: str, tool: str) -> str:
-    """Return `mcp__SERVER__TOOL`, or a shorter one with a tail that tells it from its likes.
+    """Return `mcp__SERVER__TOOL`, or a valid shorter name made unique by a hash at its end.
 
-    A name hangs on server and tool alone, so it is the same in every session.
+    It depends on server and tool alone, so it is the same in every session.
     """
     plain = f"mcp__{server}__{_REFUSED.sub('_', tool)}"
     if len(plain) <= MOST_CHARS and plain.endswith(f"__{tool}"):

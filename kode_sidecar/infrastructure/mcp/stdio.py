@@ -1,7 +1,7 @@
-"""The stdio transport of MCP: a program of its own, one JSON message a line.
+"""The stdio transport of MCP: runs a server program and exchanges one JSON message per line.
 
 The program runs under a guard (POSIX) or in a job object (Windows): it and all it started end with
-the channel, and with the sidecar, however that ends.
+the channel, and with the sidecar, however the sidecar ends.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _CREATE_SUSPENDED, _CREATE_NO_WINDOW = 0x00000004, 0x08000000
 
 
 class StdioChannel:
-    """A running server program. `stderr_tail` is what it said beside the protocol."""
+    """A running server program. `stderr_tail` holds its last lines outside the protocol."""
 
     def __init__(self, config: ServerConfig, peer: Peer) -> None:
         self._config = config
@@ -70,7 +70,7 @@ class StdioChannel:
         finally:
             if keep >= 0:
                 os.close(keep)
-        if sys.platform == "win32" and self._process.pid:  # 0: a recording answers for it
+        if sys.platform == "win32" and self._process.pid:  # 0: a replayed recording, no process
             self._job = WindowsJob(self._process.pid)
         self._tasks = [
             asyncio.create_task(self._read()),
@@ -91,12 +91,12 @@ class StdioChannel:
             raise self._ended() from None
 
     async def cancel(self, request_id: int, *, modern: bool) -> bool:
-        """Not by the pipe alone: a notification has to say it."""
+        """Return False: the server needs a notification, as the pipe stays open."""
         del request_id, modern
         return False
 
     async def close(self) -> None:
-        """Close its input, give it a moment to leave, then end it with all it started."""
+        """Close its input, give it a moment to exit, then end it with all it started."""
         if not self._tasks:
             return
         stdin = self._process.stdin
@@ -116,7 +116,7 @@ class StdioChannel:
         self._tasks = []
 
     def kill(self) -> None:
-        """End the program and all it started, now. It may be called again, from any thread."""
+        """End the program and all it started, at once. Safe to repeat, and from any thread."""
         self._cut_lifeline()
         if self._job is not None:
             self._job.kill()
@@ -154,7 +154,7 @@ class StdioChannel:
         try:
             message: object = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._note(line)  # many programs print to stdout what belongs to stderr
+            self._note(line)  # many programs log to stdout
             return
         if isinstance(message, dict):
             self._peer.receive(cast(Json, message))

@@ -1,7 +1,7 @@
-"""What the model is offered of MCP: one small tool that finds and calls, and direct tools.
+"""The MCP tools of the model: `mcp`, which searches and calls, and directly offered tools.
 
 Every call asks the user unless the settings trust that tool: a server's own hints grant nothing.
-What a server says is data, and is marked so.
+A server's texts are marked as data.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,14 +22,14 @@ from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.servers import Found, Servers
 
 AskUser = Callable[[ToolCall, str, str, str, str], Awaitable[bool]]
-"""`(call, operation, title, subject, details)`: whether the user allows a call."""
+"""`(call, operation, title, subject, details)`: asks whether the user allows a call."""
 
 ChooseUser = Callable[[ToolCall, str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
-"""`(call, question, choices, several)`: what the user chose while a call runs; None for nothing."""
+"""`(call, question, choices, several)`: asks the user during a call; None without an answer."""
 
 
 class User(Struct, frozen=True):
-    """How the user of a session is asked."""
+    """The functions that ask the user of a session."""
 
     ask: AskUser
     choose: ChooseUser
@@ -61,7 +61,7 @@ class _AnyArguments(Struct):
 
 
 def mcp_tools(servers: Servers, session_id: str, user: User) -> tuple[Tool, ...]:
-    """The tools for a turn: `mcp`, then those of servers whose tools are offered directly."""
+    """Return the tools for a turn: `mcp`, then the directly offered tools."""
     offer = servers.offer(session_id)
     if not offer.names:
         return ()
@@ -90,7 +90,7 @@ def _finder(servers: Servers, names: Sequence[str], user: User) -> Tool:
 
 
 async def _agreed(servers: Servers, name: str, call: ToolCall, ask: AskUser) -> None:
-    """Ask whether a server that the project names may start; a yes is kept. Raises KodeError."""
+    """Ask whether a project's server may start, and save a yes. Raises KodeError `Denied`."""
     server = servers.get(name)
     allowed = server.allowed()
     if allowed is None:
@@ -105,7 +105,7 @@ async def _agreed(servers: Servers, name: str, call: ToolCall, ask: AskUser) -> 
 
 
 def _entry(config: ServerConfig) -> str:
-    """What the user says yes to: the entry word for word, and what it takes of them."""
+    """Describe a server for approval: its entry word for word, and the variables it gets."""
     taken = ", ".join(config.borrowed) or "none"
     lines = [config.url or " ".join(config.argv), f"in {config.folder}"]
     lines += [f"environment variables of yours that it gets: {taken}", config.written]
@@ -161,7 +161,7 @@ async def _called(
 
 
 def _details(server: Server, tool: str, arguments: Mapping[str, Any]) -> str:
-    """What the user reads before the answer: the command or address, and the arguments."""
+    """Describe a call for approval: the command or address, and the arguments."""
     config = server.config
     where = config.url or " ".join(config.argv)
     text = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
