@@ -1,1 +1,1 @@
-"""Model adapters."""
+"""Clients of model hosts. See README.md."""

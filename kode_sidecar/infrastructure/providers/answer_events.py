@@ -1,7 +1,7 @@
-"""The events of one answer, whatever the dialect: joined deltas, reasoning. Sans-IO.
+"""Builds the events of one answer, whatever the dialect. Sans-IO.
 
 Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
-`<think>…</think>` before the answer, is told apart, and so are tool calls in it (`leaked_calls`).
+`<think>…</think>` before the answer, is separated, and so are tool calls in it (`leaked_calls`).
 """
 
 import re
@@ -29,7 +29,7 @@ _NOTHING = -3
 
 
 class ThinkTags:
-    """Splits the growing text of an answer; feed it all text until `passed`."""
+    """Separates `<think>…</think>` at the start of a growing text; feed it until `passed`."""
 
     def __init__(self) -> None:
         self._held: str = ""
@@ -38,7 +38,7 @@ class ThinkTags:
         self.passed = False
 
     def feed(self, text: str) -> tuple[str, str]:
-        """Return what is reasoning and what is text of that which is certain by now."""
+        """Return the reasoning and the text that are certain by now."""
         text = self._held + text
         self._held = ""
         if not self._inside:
@@ -62,7 +62,7 @@ class ThinkTags:
         return thought, rest
 
     def finish(self) -> tuple[str, str]:
-        """Return what was held back, now that nothing follows."""
+        """Return the reasoning and the text that were held back: nothing follows."""
         held = self._held
         self._held, self.passed = "", True
         return (held, "") if self._inside else ("", held)
@@ -76,10 +76,10 @@ def _without_start_of_close(text: str) -> tuple[str, str]:
 
 
 class StrayEnd:
-    """Takes one `</think>` out of the growing text that nothing opened: a template opened it.
+    """Removes one unopened `</think>` from a growing text: the model's template opened it.
 
-    It stands on a line of its own, or the text begins with it; empty lines behind it go as well.
-    What stood before it was shown.
+    The tag stands on a line of its own, or at the start; empty lines after it are removed, too.
+    Text before it was already shown and stays text.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class StrayEnd:
         self.done = False
 
     def feed(self, text: str) -> str:
-        """Return what is certainly text."""
+        """Return the part that is certainly text."""
         if self.done:
             rest = text.lstrip("\r\n") if self._skips_lines else text
             self._skips_lines = self._skips_lines and not rest
@@ -113,7 +113,7 @@ class StrayEnd:
         return text
 
     def finish(self) -> str:
-        """Return what was held back, now that nothing follows; the whole tag is none of it."""
+        """Return the held-back text: nothing follows. A complete tag is dropped."""
         held, self._held = self._held, ""
         return "" if held == _THINK_END else held
 
@@ -122,7 +122,7 @@ class StrayEnd:
 
 
 class LeakedCallScanner:
-    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
+    """Passes text on and holds back what may be a tool call, even if it comes in pieces."""
 
     def __init__(self, tool_names: frozenset[str]) -> None:
         self._tool_names = tool_names
@@ -150,14 +150,14 @@ class LeakedCallScanner:
         return text
 
     def release(self) -> str:
-        """Return the start of a marker that was held back, now that something else follows it."""
+        """Return a held-back start of a marker: something else follows, so it is text."""
         held, self._held = self._held, ""
         return held
 
     def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
-        """Return the calls that were held back, and the text that was none.
+        """Return the calls that were held back, and the rest as text.
 
-        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
+        All of it is text if `take_calls` is False, a call is cut off or a tool is not on offer.
         """
         captured = "".join(self._captured) or self._held
         self._held, self._captured = "", []
@@ -166,7 +166,7 @@ class LeakedCallScanner:
         return read_calls(captured, self._tool_names)
 
     def _begin(self, text: str) -> re.Match[str] | None:
-        """The first marker; a plain one only where a line begins."""
+        """Return the first marker; a plain one counts only at the beginning of a line."""
         for found in BEGIN.finditer(text):
             if found.start() or not self._in_line or found[0] not in PLAIN:
                 return found
@@ -181,10 +181,10 @@ class DeltaRuns:
     """Collects events in order. A kind is `TEXT`, `THINKING` or the index of a tool call.
 
     Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
-    With `think_tags` reasoning in front of the text is told apart.
+    With `think_tags`, reasoning at the start of the text is separated.
     Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
-    `growth` counts the characters that came, held back or not. `call_is_torn`: a character in the
-    arguments of a call came in half only.
+    `growth` counts the characters received, held back or not. `call_is_torn`: the arguments of a
+    call contain only half of a character.
     """
 
     def __init__(self, tool_names: frozenset[str], *, think_tags: bool = False) -> None:
@@ -209,12 +209,12 @@ class DeltaRuns:
         self.has_text = False
 
     def restart(self) -> None:
-        """The answer begins anew; what was said is to be taken back."""
+        """Begin a new answer; its caller reports the old one as dropped."""
         self._close()
         self._begin()
 
     def add(self, kind: int, text: str) -> None:
-        """Growth of what is open, or the start of something of another kind."""
+        """Append text of a kind: to the open run, or as the start of a new one."""
         if kind != self._kind:
             self._close()
             if kind != self._last:
@@ -225,7 +225,7 @@ class DeltaRuns:
         self._run.append(text)
 
     def put(self, event: ModelEvent) -> None:
-        """An event of its own."""
+        """Add an event; the delta of a call is joined with its neighbours."""
         if isinstance(event, ToolUseDelta):
             self.add(event.index, event.json)
             return
@@ -236,13 +236,13 @@ class DeltaRuns:
         self.has_any = self.has_any or isinstance(event, ToolUseStarted)
 
     def take(self) -> list[ModelEvent]:
-        """Return what was collected since the last time."""
+        """Return the events collected since the last call."""
         self._close()
         events, self._events = self._events, []
         return events
 
     def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
-        """Return the calls that leaked; what was held back but is none becomes text again."""
+        """Return the leaked calls; other held-back text is shown."""
         self._close()
         self._release()
         calls: list[LeakedCall] = []
@@ -281,7 +281,7 @@ class DeltaRuns:
             if thought:
                 self._pass(THINKING, thought)
         if kind == THINKING or tags.passed:
-            # Who sends reasoning apart does not tag it in the text as well.
+            # A host that sends reasoning in a field does not tag it in the text as well.
             self._release_tags()
         return text
 
@@ -302,7 +302,7 @@ class DeltaRuns:
             self._stray = stray
 
     def _release(self) -> None:
-        """Something else follows, or nothing: what was held back for its rest gets none."""
+        """Show what was held back: another kind follows, or nothing, so it stays incomplete."""
         if self._last == TEXT:
             self._release_tags()
             self._release_stray()

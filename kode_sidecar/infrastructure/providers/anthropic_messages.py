@@ -1,6 +1,6 @@
-"""The stream of Anthropic's Messages API as model events. Sans-IO.
+"""Decodes the stream of Anthropic's Messages API into model events. Sans-IO.
 
-The kind of an event is the `type` in its data; gateways leave the event line out.
+The kind of an event is the `type` in its data, because gateways leave the event line out.
 """
 
 import json
@@ -41,7 +41,7 @@ _STOP_REASONS: dict[str, FinishReason] = {
 
 
 class MessagesDecoder(EventDecoder):
-    """A message is a list of blocks, which never overlap."""
+    """Decodes one message: a list of blocks, which never overlap."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -80,7 +80,7 @@ class MessagesDecoder(EventDecoder):
         return self._put_end(has_calls=self._calls > 0, has_nameless_call=self._has_nameless_call)
 
     def _read(self, event: AnthropicEvent) -> None:
-        """Everything but growth."""
+        """Read any event but a block's growth."""
         match event.type:
             case "message_start":
                 head = event.message
@@ -132,7 +132,7 @@ class MessagesDecoder(EventDecoder):
         if self._head is None:
             self._start(MessageHead())
         elif self._head_came_twice and index in self._kinds:
-            # The same head again was no slip: its blocks come again, too.
+            # The repeated head was no mistake: its blocks are repeated, too.
             self._restart(self._head)
         self._close_block()
         kind = PASSED_OVER
@@ -166,7 +166,7 @@ class MessagesDecoder(EventDecoder):
     def _grow(self, index: int | None, delta: AnthropicDelta) -> None:
         kind = self._kinds.get(index)
         if kind is None:
-            # The start of the block is lost; its deltas still say what it is.
+            # The start of the block is lost; its deltas still show its kind.
             named = "thinking" if delta.thinking is not None else "text"
             self._open_block(
                 index, ContentBlock("tool_use" if delta.partial_json is not None else named)
@@ -186,7 +186,7 @@ class MessagesDecoder(EventDecoder):
                 self._runs.add(kind, delta.partial_json)
 
     def _close_block(self) -> None:
-        """The open block is whole, if there is one; blocks never overlap."""
+        """Close the open block, if there is one; blocks never overlap."""
         if self._signature is not None:
             self._runs.put(ThinkingSigned(self._signature))
             self._signature = None
@@ -197,7 +197,7 @@ class MessagesDecoder(EventDecoder):
 
     def _reason(self) -> FinishReason:
         if self._calls and (self._has_gap or self._runs.call_is_torn):
-            # What was lost may be a line of a call: such a call never runs.
+            # A part of a call may be lost, so the call must not run.
             return "incomplete"
         if self._raw_reason is None:
             if not self._done:
@@ -208,5 +208,5 @@ class MessagesDecoder(EventDecoder):
 
 
 def _json_text(value: Any) -> str:
-    """The input that some hosts send whole with the start of a call; `{}` is a place holder."""
+    """Return the input that came with a call's start; "" for the placeholder {}."""
     return json.dumps(value, ensure_ascii=False) if value else ""

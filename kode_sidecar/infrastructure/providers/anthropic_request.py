@@ -1,7 +1,7 @@
-"""Requests and messages of Anthropic's Messages API. Sans-IO.
+"""Encodes requests of Anthropic's Messages API. Sans-IO.
 
-The history is expected to be whole (`context.builder` sees to that); what the host would refuse
-outright is left out all the same. There are two roles only, and they take turns.
+`context.builder` makes the history complete; blocks that the host would refuse are still left out
+here. There are only two roles, and they alternate.
 """
 
 import re
@@ -74,12 +74,12 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
         sent = "any" if choice.sent == "required" else choice.sent
         body["tool_choice"] = {"type": sent}
     elif names := _called_tools(messages):
-        # Without a list of tools a history with calls is refused.
+        # The host refuses a history with calls unless the request lists tools.
         body["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in names]
         body["tool_choice"] = {"type": "none"}
     sent_sampling, notices = sampling(request, profile, 1.0)
     if "temperature" in sent_sampling:
-        # Together the two are refused.
+        # The host refuses the two together.
         sent_sampling.pop("top_p", None)
     body.update(sent_sampling)
     wanted = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
@@ -105,7 +105,7 @@ def _called_tools(messages: list[Json]) -> list[str]:
 
 
 def _mark_cached(messages: list[Json]) -> None:
-    """Cache up to the newest question, and up to the one before it, where the last cache ends."""
+    """Mark the newest two user messages: the end of the new cache, and that of the last one."""
     asked: list[dict[str, Any]] = [m for m in messages if m["role"] == "user"]
     for message in asked[-2:]:
         message["content"][-1]["cache_control"] = _CACHED
@@ -115,7 +115,7 @@ ANTHROPIC_MESSAGES = Dialect(PATH, headers, encode_request, MessagesDecoder.of)
 
 
 def anthropic_messages(messages: Sequence[Message], profile: ModelProfile) -> list[Json]:
-    """The conversation: the user first, each role's neighbours merged, tool results in front."""
+    """Encode the conversation: the user first, roles alternating, tool results first."""
     out: list[Json] = []
     for message in with_safe_ids(messages, _keeps_id):
         if message.is_api_error_message:
@@ -132,7 +132,7 @@ def anthropic_messages(messages: Sequence[Message], profile: ModelProfile) -> li
         else:
             out.append({"role": role, "content": content})
     for message in out:
-        # All results of one turn stand first in the one message that follows the calls.
+        # The host wants the results of all calls first in the message after them.
         message["content"].sort(key=_is_no_result)
     return out
 
@@ -142,7 +142,7 @@ def _is_no_result(block: Json) -> bool:
 
 
 def _keeps_id(_message: Message, tool_use_id: str, used: Set[str]) -> bool:
-    """The host's own ids always pass."""
+    """Return whether an id stays: it is unused and has only letters the host accepts."""
     return tool_use_id not in used and _ID.fullmatch(tool_use_id) is not None
 
 
@@ -151,7 +151,7 @@ def _answer(message: Message, profile: ModelProfile) -> list[Json]:
     content: list[Json] = []
     for block in message.content:
         if isinstance(block, ThinkingBlock):
-            # Without its seal, or with another vendor's, the host refuses it.
+            # The host refuses reasoning without its signature, or with another vendor's.
             if own and block.signature is not None:
                 content.append(_thinking(block, block.signature))
         elif isinstance(block, TextBlock):

@@ -1,7 +1,7 @@
-"""Events of an Anthropic Messages stream: only what is used, in one struct for all types.
+"""Events of an Anthropic Messages stream: only the fields we use, one struct for all types.
 
-Fields follow the streaming chapter of the Messages API reference. A whole message fits the same
-struct. What we do not know of, types and fields, is passed over.
+Fields follow the streaming chapter of the Messages API reference. The struct also fits a whole
+message. Unknown types and fields are ignored.
 """
 
 from typing import Any, cast
@@ -14,7 +14,7 @@ from kode_sidecar.infrastructure.providers.lenient_json import Number, lenient_j
 
 
 class Written(Struct):
-    """What of the tokens written to the cache stays there for longer than usual."""
+    """The tokens written to the cache that stay there for longer than usual."""
 
     ephemeral_1h_input_tokens: Number = None
 
@@ -43,7 +43,7 @@ class ContentBlock(Struct):
 
 
 class AnthropicDelta(Struct):
-    """What grew, or in `message_delta` why the message ended."""
+    """The growth of a block, or in `message_delta` why the message ended."""
 
     type: str = ""
     text: str | None = None
@@ -108,10 +108,10 @@ _KNOWN_PARTS = frozenset(
 
 
 def decode_tolerant(data: bytes) -> AnthropicEvent | None:
-    """Return an event from JSON that strict readers refuse; None when it is none at all.
+    """Return an event from JSON that strict readers refuse; None if it is no event.
 
-    An event, a block or a delta of a type we do not know is one of its type alone, whatever its
-    fields look like.
+    An event, block or delta of an unknown type is reduced to its type, since its fields may not
+    fit ours.
     """
     value = lenient_json(data)
     try:
@@ -137,7 +137,7 @@ def _without_unknown(value: object) -> object:
 
 
 def merged(first: AnthropicUsage | None, later: AnthropicUsage | None) -> AnthropicUsage | None:
-    """Counts are cumulative: what is given again replaces what was given before."""
+    """Merge usage reports: counts are cumulative, so a later count replaces an earlier one."""
     if first is None or later is None:
         return later or first
     names = AnthropicUsage.__struct_fields__
@@ -146,7 +146,7 @@ def merged(first: AnthropicUsage | None, later: AnthropicUsage | None) -> Anthro
 
 
 def usage_of(wire: AnthropicUsage) -> Usage:
-    """Counts in our sense: the whole prompt is fresh input, cache reads and cache writes."""
+    """Convert the counts: our input tokens are fresh input, cache reads and cache writes."""
     cached = token_count(wire.cache_read_input_tokens)
     written = token_count(wire.cache_creation_input_tokens)
     tokens_in = token_count(wire.input_tokens) + cached + written

@@ -1,4 +1,4 @@
-"""One request to the model and its answer, up to its end or its failure."""
+"""Sends one request to a model and reads its answer, up to its end or its failure."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -31,12 +31,12 @@ from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER
 from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
 
 _MAX_ERROR_BODY = 64 * 1024
-# W16: many times what any model may say.
+# W16: many times the longest answer of any model.
 _MAX_ANSWER_CHARS = 32 * 1024 * 1024
-# How long the last bytes of a finished answer are waited for, to keep the connection.
+# How long to wait for the last bytes of a finished answer, so that its connection can be reused.
 _DRAIN_SECONDS = 0.05
 _TOKENS_PER_CHARACTER = 0.3
-# A count below this share of ours is no matter of estimates.
+# A host's count below this share of ours is more than an inexact estimate.
 _READ_SHARE = 0.6
 _SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
 
@@ -45,7 +45,7 @@ _MOST_RAW = 4 * 1024 * 1024
 
 
 class RawAnswer:
-    """What a host sent, for debugging: the body of the last answer, cut at a limit."""
+    """The host's last answer for debugging: status, headers, and the body up to a limit."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -53,22 +53,22 @@ class RawAnswer:
         self.body = bytearray()
 
     def begin(self, response: HostResponse) -> None:
-        """Another answer begins."""
+        """Start recording another answer."""
         self.status, self.headers = response.status, response.headers
         self.body.clear()
 
     def add(self, data: bytes) -> None:
-        """More of it."""
+        """Append to the body."""
         self.body += data[: max(0, _MOST_RAW - len(self.body))]
 
 
 class Attempt:
-    """Runs once. Afterwards `error` tells why it failed, None when the answer is whole.
+    """Runs once. Afterwards `error` is the failure, None if the answer is complete.
 
-    `started`: the answer began; `shown`: the user saw some of it; `usage`: what a failed answer
-    reported. `notices` go out with the start of the answer, and those of options that `model` does
-    not accept, each that is not yet in `told`. `patience` is how many seconds the host may be
-    silent; None: as its timeouts say.
+    `started`: the answer began; `shown`: the user saw some of it; `usage`: the usage that a failed
+    answer reported. `notices`, and those of options that `model` does not accept, follow the start
+    of the answer, unless they are already in `told`. `patience`: seconds the host may be silent;
+    None: its timeouts.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Attempt:
 
     @property
     def lost(self) -> LostUsage | None:
-        """What a failed attempt is to be paid for: nothing if the host had not begun to answer.
+        """Return the usage of a failed attempt; None if the host had not begun to answer.
 
-        What a host tells before its end lacks the end: then what it said counts by its length.
+        Usage reported before the end misses most output, which is then estimated by its length.
         """
         if self.error is None or not self.started:
             return None
@@ -116,7 +116,7 @@ class Attempt:
         return LostUsage(usage=known, cost=cost, cost_usd=dollars, estimated=True)
 
     def _cut_notice(self, events: Iterable[ModelEvent]) -> list[ModelNotice]:
-        """Told when the host counted far fewer tokens than it was sent: it read no more."""
+        """Return a notice if the host counted far fewer tokens than we sent: it cut the prompt."""
         asked = self._request.prompt_tokens or 0
         for told in _usage_in(events):
             if 0 < told.usage.input_tokens < asked * _READ_SHARE:
@@ -131,13 +131,13 @@ class Attempt:
         return []
 
     def _asked_tokens(self) -> int:
-        """Two figures: nothing finer is known of it."""
+        """Estimate the input tokens, rounded to two digits: it is no more exact than that."""
         return int(float(f"{self._request.prompt_tokens or guessed_tokens(self._body):.2g}"))
 
     async def batches(
         self, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """Return the answer, one batch per read. A failure is in `error`, not among the events."""
+        """Yield the answer, one batch per read. A failure goes into `error`."""
         endpoint = self._endpoint
         decoder: AnswerDecoder | None = None
         try:
@@ -172,7 +172,7 @@ class Attempt:
                     self.usage = _usage_in(decoder.finish())
                 self._fail(error_info(error))
                 return
-            # The model had said that it was done; only the end of the bytes is missing.
+            # The model's answer was complete; only the end of the stream is missing.
             yield self._passed_on(decoder.finish())
 
     def _is_news(self, event: ModelEvent) -> bool:
@@ -196,7 +196,7 @@ class Attempt:
         self._learn()
 
     def _fail(self, error: ErrorInfo) -> None:
-        """The answer began and is none; its host can still be asked about this request."""
+        """Set `error`, with the host's own id of this request for its support."""
         self.error = self._endpoint.errors.traced(error, self._headers)
 
     def _learn(self) -> None:
@@ -204,20 +204,20 @@ class Attempt:
             self._endpoint.limiter.learn(self.error)
 
     def _checked(self, growth: int) -> int:
-        """Raises KodeError `TooLarge` for an answer without end."""
+        """Return `growth`. Raises KodeError `TooLarge` for an answer that does not end."""
         if growth > _MAX_ANSWER_CHARS:
             text = f"The answer of {self._endpoint.errors.host} has no end; it was cut off."
             raise KodeError("TooLarge", text)
         return growth
 
     def _pause_when_used_up(self, response: HostResponse) -> None:
-        """The host counts, and says that this was the last request for now."""
+        """Pause if the headers say that this was the last request allowed for now."""
         seconds = seconds_until_reset(response.headers)
         if seconds is not None:
             self._endpoint.limiter.pause(min(seconds, MAX_RETRY_AFTER))
 
     def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        """Return `events` as they go out: with the notices, without what tells of a failure."""
+        """Return `events` with the notices, and without the events of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
             events[1:1] = self._notices

@@ -1,7 +1,7 @@
-"""The providers that need no configuration but a key.
+"""The built-in providers, which need only a key.
 
-Kimi: Moonshot's model and pricing pages, November 2026. Its prices are the international list in US
-dollars, and where the Chinese host is talked to that of its own, in CNY.
+Kimi: Moonshot's model and pricing pages, November 2026. Prices are the international list in US
+dollars; the Chinese host bills by a list of its own, in CNY.
 Anthropic: the models overview and pricing pages of platform.claude.com, October 2026.
 """
 
@@ -20,7 +20,7 @@ from kode_sidecar.infrastructure.providers.profiles import (
 QUARTER_MILLION = 262_144
 MILLION_AND_MORE = 1_048_576
 
-# Of today's models these take an effort, as a word of its own, and never together with `thinking`.
+# The K3 models take an effort as `reasoning_effort`, and never together with `thinking`.
 K3_EFFORTS: Efforts = {
     "low": {"reasoning_effort": "low"},
     "high": {"reasoning_effort": "high"},
@@ -35,7 +35,7 @@ _CLAUDE_EFFORTS: Efforts = {
     for effort in ("low", "medium", "high", "max")
 }
 
-# In US dollars, and what the Chinese host takes.
+# The price in US dollars, then that of the Chinese host.
 _KIMI_PRICES: Mapping[str, tuple[TokenPrice, TokenPrice]] = {
     "kimi-k2.7-code": (TokenPrice(0.95, 0.19, 4.00), TokenPrice(6.5, 1.3, 27.0, "CNY")),
     "kimi-k2.7-code-highspeed": (TokenPrice(1.90, 0.38, 8.00), TokenPrice(13.0, 2.6, 54.0, "CNY")),
@@ -78,9 +78,9 @@ _CHINESE_HOST = "api.moonshot.cn"
 
 
 def billed_by(host: str, profile: ProviderProfile) -> ProviderProfile:
-    """Return a provider as the host that it talks to bills it: the Chinese one in CNY.
+    """Return a provider with the prices of its host: the Chinese one bills in CNY.
 
-    A price that the user wrote stays.
+    Prices set by the user stay.
     """
     if host != _CHINESE_HOST:
         return profile
@@ -97,9 +97,9 @@ _TAKE_LATE_TOOLS = ("kimi-k3", "kimi-k3.1-pro", "kimi-k3.1-pro-highspeed")
 
 
 def as_at_host(host: str, profile: ProviderProfile) -> ProviderProfile:
-    """Return a provider with what its models can do at the vendor's own host; others differ.
+    """Return a provider with the features that its models have only at the vendor's own host.
 
-    What the user wrote stays.
+    Values set by the user stay.
     """
     if host not in KNOWN_HOSTS:
         return profile
@@ -122,7 +122,7 @@ KIMI = ProviderProfile(
     sibling="https://api.moonshot.ai/v1",
     base_url_env="KIMI_BASE_URL",
 )
-"""The default; `KIMI_BASE_URL` may move it to the other host, or to a gateway."""
+"""The default provider; `KIMI_BASE_URL` may point it to the other host, or to a gateway."""
 
 KIMI_INTERNATIONAL = replace(
     KIMI,
@@ -148,7 +148,7 @@ OPENAI = ProviderProfile(
     },
     console="platform.openai.com",
 )
-"""Its models are what it lists; a price is the user's to add."""
+"""Its models are those the host lists; users may add prices."""
 
 _CLAUDE = ModelProfile(
     "claude-opus-5",
@@ -188,7 +188,7 @@ BUILTIN_PROVIDERS: Mapping[str, ProviderProfile] = {
 }
 
 LOGICAL_MODELS: Mapping[str, tuple[str, ...]] = {
-    # The one made for code first, then by what they cost; a host's own list passes some over.
+    # The model made for code first, then by price; models the host does not list are skipped.
     "ide-chat": ("kimi-k2.7-code", "kimi-k3.1-pro", "kimi-k3", "kimi-k2.6"),
 }
 
@@ -196,4 +196,4 @@ KNOWN_HOSTS: Mapping[str, ProviderProfile] = {
     "api.moonshot.cn": KIMI,
     "api.moonshot.ai": KIMI_INTERNATIONAL,
 }
-"""Hosts whose keys are mixed up, whatever provider is set to them."""
+"""Hosts whose keys users mix up; known by address, whichever provider points to them."""

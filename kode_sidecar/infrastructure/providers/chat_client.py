@@ -1,4 +1,4 @@
-"""`ModelClient` for all providers: which model, how often, and what failed."""
+"""`ModelClient` for all providers: chooses the model, retries, and reports the failure."""
 
 import asyncio
 import random
@@ -38,12 +38,12 @@ from kode_sidecar.infrastructure.providers.registry import (
 )
 
 Sleep = Callable[[float], Awaitable[None]]
-# The list of models only adorns a notice; an answer does not wait longer for it.
+# The list of models only completes a notice, so an answer does not wait longer for it.
 _LIST_SECONDS = 5.0
 
 
 class DeferredClient:
-    """`ModelClient` that can be asked before the HTTP library is loaded: questions wait.
+    """`ModelClient` that takes requests before the HTTP library is loaded and lets them wait.
 
     `missing` answers at once, from the settings: a prompt without a key fails before anything
     is loaded.
@@ -55,20 +55,20 @@ class DeferredClient:
         self._ready = asyncio.Event()
 
     def attach(self, client: ModelClient) -> None:
-        """Give it the client; waiting questions go on."""
+        """Set the client; waiting requests continue."""
         self._client = client
         self._ready.set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """Return what keeps this model from being asked at all; None if ready."""
+        """Return the error that prevents any request to this model; None if ready."""
         return self._missing(model)
 
     async def loaded(self) -> None:
-        """Wait until the client is there."""
+        """Wait until the client is attached."""
         await self._ready.wait()
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """Yield batches of events, the first one once the client is there."""
+        """Yield batches of events, the first one after the client is attached."""
         return self._client.stream(request) if self._client else self._later(request)
 
     async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -80,11 +80,11 @@ class DeferredClient:
 
 
 class ChatClient:
-    """Answers of all providers. Lives as long as the process; streams may run side by side.
+    """Streams answers of all providers. Lives as long as the process; streams may run in parallel.
 
-    The dialect of a model's profile picks how it is asked. `open_host` builds an HTTP client on
-    first use, or in `warm`. What concerns the user only once, such as a retired model, is told
-    once. `hosts` remembers what hosts say of their models. `now` and `sleep` count seconds.
+    The dialect of a model's profile decides how requests are written. `open_host` builds an HTTP
+    client on first use, or in `warm`. Each notice, such as a retired model, is sent once. `hosts`
+    remembers what hosts say of their models. `now` and `sleep` count seconds.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ChatClient:
         self._told: set[ModelNotice] = set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """Return what keeps this model from being asked at all; None if ready."""
+        """Return the error that prevents any request to this model; None if ready."""
         return self.registry.targets(model)[0].config.missing()
 
     def warm(self, model: str) -> None:
@@ -132,7 +132,7 @@ class ChatClient:
         return found
 
     def masked(self, data: bytes) -> bytes:
-        """Return `data` without any key in use: hosts repeat them."""
+        """Return `data` with every key in use masked, because hosts repeat keys."""
         for config in self.registry.providers.values():
             if config.api_key:
                 data = data.replace(config.api_key.encode(), b"***")
@@ -147,7 +147,7 @@ class ChatClient:
             await endpoint.aclose()
 
     def encode(self, request: ModelRequest) -> tuple[str, bytes]:
-        """Return the model that a request would go to now, and the body it would go with.
+        """Return the model that would get a request now, and the request's body.
 
         Raises KodeError `ConfigInvalid`.
         """
@@ -156,7 +156,7 @@ class ChatClient:
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
-        """Return the models that a name stands for now, the first one asked first, as hosts say."""
+        """Return the models of a name in the order they are tried, as hosts describe them."""
         return [self._described(target) for target in self._choice(name).targets]
 
     def _choice(self, name: str) -> ModelChoice:
@@ -165,10 +165,10 @@ class ChatClient:
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """Yield the events of an answer in batches, those of repeated attempts included.
+        """Yield the events of an answer in batches, including those of repeated attempts.
 
-        The last event tells how it ended; nothing is raised but cancellation. `raw` collects the
-        bytes of the last attempt.
+        The last event says how it ended; only cancellation is raised. `raw` collects the bytes of
+        the last attempt.
         """
         choice = self._choice(request.model)
         started = self._now()
@@ -210,11 +210,11 @@ class ChatClient:
             patience = self._retry.patience(error, self._now() - started)
 
     async def listed(self) -> None:
-        """Wait for the lists of models that hosts are asked for in the background."""
+        """Wait for the lists of models being fetched in the background."""
         await asyncio.gather(*self._listing)
 
     def _learn_list(self, endpoint: Endpoint) -> None:
-        """Ask a host that has just answered what it serves, once and behind everything else."""
+        """Fetch in the background the list of models of a host that has just answered."""
         if endpoint.wants_list:
             task = asyncio.create_task(endpoint.remember_list())
             self._listing.add(task)
@@ -223,11 +223,11 @@ class ChatClient:
     def _described(self, target: Target) -> ModelProfile:
         try:
             return self.endpoint(target.config).described(target.model)
-        except KodeError:  # told when it is asked
+        except KodeError:  # reported by the request itself
             return target.model
 
     def _ready(self, target: Target) -> Endpoint:
-        """Return what can be asked now. Raises KodeError."""
+        """Return the endpoint of a target, ready for requests. Raises KodeError."""
         if missing := target.config.missing():
             raise KodeError(missing.code, missing.message, details=missing.details)
         endpoint = self.endpoint(target.config)
@@ -236,7 +236,7 @@ class ChatClient:
 
 
 def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> None:
-    """Whoever else uses the key waits, too, unless it is so long that it is reported instead."""
+    """Pause all requests with this key after a rate limit, unless the wait is too long."""
     if error.code != "RateLimited" or not error.retryable:
         return
     asked = (error.retry_after_ms or 0) / 1000
@@ -247,7 +247,7 @@ def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> No
 
 
 async def _offered(endpoint: Endpoint) -> list[str]:
-    """Return the ids that the host offers; none where it does not say."""
+    """Return the ids that the host offers; empty if it does not answer in time."""
     try:
         async with asyncio.timeout(_LIST_SECONDS):
             return [model.id for model in await endpoint.list_models()]

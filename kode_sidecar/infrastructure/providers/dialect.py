@@ -1,7 +1,7 @@
-"""What a provider's language is: how requests are written, and answers read. Sans-IO.
+"""Defines a dialect: how requests are written and answers read. Sans-IO.
 
-`dialects` lists those there are. An answer goes from raw bytes through `sse` to the decoder of
-its dialect, which gives model events.
+`dialects` lists them all. An answer goes from raw bytes through `sse` to the decoder of its
+dialect, which returns model events.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,10 +23,10 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 class AnswerDecoder:
-    """Reads an event stream, or the whole JSON that some hosts send although a stream was asked.
+    """Reads an event stream, or the whole JSON that some hosts send instead of a stream.
 
-    The first byte tells them apart; hosts get the content type wrong. Any cut of the bytes
-    gives the same events, but for how neighbouring deltas are joined.
+    The first byte decides which, because hosts send wrong content types. However the bytes are
+    cut, the events are equal, except for how neighbouring deltas are joined.
     """
 
     def __init__(self, answer: EventDecoder) -> None:
@@ -39,25 +39,25 @@ class AnswerDecoder:
 
     @property
     def ended(self) -> bool:
-        """Nothing that follows matters."""
+        """True if nothing that follows matters."""
         return self._answer.ended
 
     @property
     def complete(self) -> bool:
-        """The model said that it is done, whatever happens to the connection now."""
+        """True if the model's answer is complete, whatever happens to the connection now."""
         return self._answer.complete
 
     @property
     def growth(self) -> int:
-        """How much the model has said; more means that it is at work, as keep-alives do not."""
+        """The number of characters received, which grows while the model works."""
         return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Return what one read means. Raises KodeError `TooLarge` for an endless event or body."""
+        """Return the events of one read. Raises KodeError `TooLarge` without an end in sight."""
         if not self._is_stream:
             self._whole_size += len(data)
             if not self._whole:
-                # Kept out, or a host could make us look through nothing again and again.
+                # Strip blanks now, or a host could make us scan them again with every read.
                 data = data.lstrip(_BLANK)
             if data:
                 self._whole.append(data)
@@ -75,7 +75,7 @@ class AnswerDecoder:
         return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
-        """Return what the end of the body means; call once. The last event ends the answer."""
+        """Return the events at the end of the body; call once. The last event ends the answer."""
         if self._is_stream:
             events = self._sse.finish()
             wrong = None if self._head is None or events else wrong_stream(self._head)
@@ -88,7 +88,7 @@ class AnswerDecoder:
         return [*self._answer.feed_many(events), *self._answer.finish()]
 
     def _start(self) -> bytes:
-        """Return the first byte that says something; empty while there is none."""
+        """Return the first byte that is not blank; empty while there is none."""
         return self._whole[0][:1] if self._whole else b""
 
 
@@ -101,7 +101,7 @@ class EncodedRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How requests are written and answers read. Sans-IO; keeps nothing between answers.
+    """How requests are written and answers read. Sans-IO; stateless between answers.
 
     `path` is appended to the base URL, which ends in `/v1`. `headers` makes those of every
     request from the key, names in lower case. `encode_request` gives equal bytes for equal
@@ -117,7 +117,7 @@ class Dialect:
 # An answer of status 200 that no model's host sends means that the address is wrong: a web page,
 # the words of a proxy, the API of another kind. Asking again would bring the same.
 HEAD_BYTES = 64
-"""So much of a stream's beginning tells what it is."""
+"""Bytes at the start of a stream that suffice to recognise it."""
 _WEB_PAGE = (
     "The provider's address answered with a web page instead of the model's answer: check it "
     "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
@@ -132,7 +132,7 @@ _TOP = frozenset({"choices", "usage", "error", "type", "output", "code", "detail
 
 
 def wrong_stream(head: bytes) -> ErrorInfo | None:
-    """Return the failure if a body without any event begins like no event stream."""
+    """Return a failure if a body without any event does not begin like an event stream."""
     line, ended, _ = head.replace(b"\r", b"\n").partition(b"\n")
     name, colon, _ = line.partition(b":")
     if name in (b"", *_FIELDS) or (
@@ -143,7 +143,7 @@ def wrong_stream(head: bytes) -> ErrorInfo | None:
 
 
 def wrong_body(body: bytes) -> ErrorInfo | None:
-    """Return the failure if a body that is no stream is no completion and no error either."""
+    """Return a failure if a body that is no stream is neither a completion nor an error."""
     if body[:1] == b"<":
         return failure("ConfigInvalid", _WEB_PAGE)
     value = lenient_json(body)

@@ -1,4 +1,4 @@
-"""The dialects there are, by the name that a profile carries. Sans-IO.
+"""Lists all dialects by the name that a profile uses. Sans-IO.
 
 Sources: Moonshot's chat completion reference and thinking-model guide, with what their servers
 were seen to refuse; OpenAI's references of chat completions and responses.
@@ -23,7 +23,7 @@ from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema, 
 
 
 def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
-    """With `needs_done` only `[DONE]` ends an answer, otherwise a finish reason does, too."""
+    """Make a chat dialect. With `needs_done`, only `[DONE]` ends an answer, no finish reason."""
 
     def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
         return encode_chat(request, profile, habits)

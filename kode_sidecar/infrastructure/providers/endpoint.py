@@ -1,4 +1,4 @@
-"""One provider in use: its connections, its pace, and the models it says it serves."""
+"""One provider in use: its connections, its rate limits, and the models it lists."""
 
 import threading
 import time
@@ -23,9 +23,9 @@ MAX_MODELS_BYTES = 4 * 1024 * 1024
 
 
 class HostResponse(Protocol):
-    """An answer whose body is still to be read, over HTTP or from a recording.
+    """An answer whose body is not read yet, over HTTP or from a recording.
 
-    `http.response.HttpResponse` says what each method does.
+    `http.response.HttpResponse` documents each method.
     """
 
     status: int
@@ -41,7 +41,7 @@ class HostResponse(Protocol):
 
 
 class Host(Protocol):
-    """Where requests go: `http.client.HttpClient`, or a recording. `asker` names who asks."""
+    """Takes requests: `http.client.HttpClient`, or a recording. `asker` names who asks."""
 
     def stream(
         self,
@@ -60,9 +60,9 @@ OpenHost = Callable[[ProviderConfig], Host]
 
 
 def read_models(body: bytes, host: str, url_name: str = "KIMI_BASE_URL") -> list[OfferedModel]:
-    """Return the models in the host's order; an entry that cannot be read is left out.
+    """Return the models in the host's order, without unreadable entries.
 
-    A field of another type than expected counts as absent. Raises KodeError `Provider`.
+    A field of an unexpected type counts as absent. Raises KodeError `Provider`.
     """
     try:
         answer = msgspec.json.decode(body)
@@ -97,10 +97,10 @@ def _flag(value: Any) -> bool | None:
 
 
 class Endpoint:
-    """Lives as long as the process. `limiter` is shared by all endpoints of one key.
+    """The one client of a provider; lives as long as the process.
 
-    `hosts` remembers what the host says. Raises KodeError
-    `ConfigInvalid` for an address that is none.
+    All endpoints of one key share `limiter`. `hosts` remembers what the host says. Raises KodeError
+    `ConfigInvalid` for an invalid address.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class Endpoint:
             return self._http
 
     def headers(self, model: ModelProfile) -> dict[str, str]:
-        """Return the headers of a request, key included."""
+        """Return the headers of a request, including the key."""
         return self.config.headers(dict(DIALECTS[model.dialect].headers(self.config.api_key)))
 
     def described(self, model: ModelProfile) -> ModelProfile:
-        """Return `model` with what the host last said of it."""
+        """Return `model` as the host last described it."""
         facts = self._hosts.facts(self._host)
         offered = facts.offered(model.id)
         if model.context_window is None and model.id in facts.windows:
@@ -149,23 +149,23 @@ class Endpoint:
         )
 
     def learn_window(self, model: ModelProfile, error: ErrorInfo) -> None:
-        """Keep the window that a refusal names, for a model of which nobody knew it."""
+        """Save the context window that a refusal names; `described` uses it if none is known."""
         window = (error.details or {}).get("window")
         if error.code == "ContextOverflow" and isinstance(window, int):
             self._keep(self._hosts.facts(self._host).with_window(model.id, window))
 
     def _keep(self, facts: HostFacts) -> None:
-        # A hint that cannot be written is learned again next time.
+        # These facts are hints: if they cannot be saved, they are learned again.
         with suppress(KodeError):
             self._hosts.keep(self._host, facts)
 
     @property
     def wants_list(self) -> bool:
-        """Whether the host is to be asked for its list in the background."""
+        """Whether to fetch the host's list of models in the background."""
         return self._hosts.wants_list(self._host)
 
     async def remember_list(self) -> None:
-        """Ask for the list of models and keep it; a host that does not say is asked tomorrow."""
+        """Fetch and save the list of models; a host that fails is asked again tomorrow."""
         facts = self._hosts.facts(self._host)
         self._keep(facts.with_list(facts.models, time.time()))
         with suppress(KodeError):

@@ -1,4 +1,4 @@
-"""What a host says of a failure or a limit, in bodies, streams and headers. Sans-IO."""
+"""Reads a host's words for a failure or a limit, in bodies, streams and headers. Sans-IO."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple, cast
 
-_MOST_GATEWAYS = 3  # behind each other
+_MOST_GATEWAYS = 3  # in a chain
 MAX_EXCERPT = 300
 """Characters of a host's own words that are shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
@@ -15,7 +15,7 @@ _KEY_PIECE = 8
 _KEY = re.compile(r"\b[as]k-[\w*-]{6,}|(?<=[Bb]earer )\S{8,}")
 _TRY_AFTER = re.compile(r"(?:try again|retry) (?:after|in) (\d+(?:\.\d+)?) ?(ms|s)", re.IGNORECASE)
 LimitKind = Literal["rate", "concurrency", "tokens", "day", "overload", "quota"]
-"""Which limit a refusal speaks of. `day` and `quota` are not over within minutes."""
+"""Which limit a refusal names. `day` and `quota` do not end within minutes."""
 _CONCURRENCY = re.compile(r"(?:concurren(?:cy|t)|并发)(?:[^.:\d]{0,20}:\s*(\d+))?", re.IGNORECASE)
 _PER_MINUTE = re.compile(r"\bRPM\b(?:\s*:?\s*(\d+))?|requests per minute", re.IGNORECASE)
 _TOKENS = re.compile(r"\bTPM\b|tokens per minute", re.IGNORECASE)
@@ -40,7 +40,7 @@ _EPOCH = 1_000_000_000
 
 
 class ErrorWords(NamedTuple):
-    """A host's error: its type and code as text, its message, and the extra status in it."""
+    """A host's error: type and code as text, message, and the HTTP status that it contains."""
 
     kind: str
     message: str
@@ -48,11 +48,11 @@ class ErrorWords(NamedTuple):
 
     @property
     def all(self) -> str:
-        """All that the host said, to search in."""
+        """All words of the error, to search in."""
         return f"{self.kind} {self.message}"
 
     def without(self, secret: str) -> "ErrorWords":
-        """Return the same with a key masked wherever the host repeated it."""
+        """Return these words with a key masked wherever the host repeated it."""
         if not secret:
             return self
         kind, message = (_masked(text, secret) for text in (self.kind, self.message))
@@ -60,7 +60,7 @@ class ErrorWords(NamedTuple):
 
 
 def _masked(text: str, secret: str) -> str:
-    """The text with every piece of a secret masked that is long enough to be of use."""
+    """Mask every piece of a secret in a text that is long enough to be of use."""
     count = min(len(secret), _KEY_PIECE)
     pieces = {secret[at : at + count] for at in range(len(secret) - count + 1)}
     covered = bytearray(len(text))
@@ -72,13 +72,13 @@ def _masked(text: str, secret: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """A host's words: one line, no control or invisible characters, no key, of bounded length."""
+    """Clean a host's words: one line, no control or invisible characters, no key, bounded."""
     text = " ".join(_KEY.sub("***", _CONTROL.sub(" ", text[: 4 * MAX_EXCERPT])).split())
     return text if len(text) <= MAX_EXCERPT else text[: MAX_EXCERPT - 1] + "…"
 
 
 def seconds_to_wait(headers: Mapping[str, str], words: ErrorWords) -> float | None:
-    """Seconds that the host asks us to wait (RFC 9110 section 10.2.3, and what hosts add)."""
+    """Return the seconds the host asks us to wait (RFC 9110 section 10.2.3, and other headers)."""
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -86,7 +86,7 @@ def seconds_to_wait(headers: Mapping[str, str], words: ErrorWords) -> float | No
         if given.replace(".", "", 1).isdigit():
             return float(given)
         if given:
-            # Both times are the host's, so its clock need not be right.
+            # Both times come from the host, so its clock may be wrong.
             return max(0.0, (_date(given) - _date(headers.get("date", ""))).total_seconds())
     except (ValueError, OverflowError):
         pass
@@ -96,7 +96,7 @@ def seconds_to_wait(headers: Mapping[str, str], words: ErrorWords) -> float | No
 
 
 def how_long(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a duration in days, hours, minutes or seconds, for people."""
     for size, name, least in ((86_400, "days", 2), (3_600, "hours", 2), (60, "minutes", 2)):
         if seconds >= least * size:
             return f"{seconds / size:.0f} {name}"
@@ -111,12 +111,12 @@ def _date(text: str) -> datetime:
 
 
 def error_payload(body: bytes) -> object:
-    """Return the error object of a body; an HTML page is worth its title, other text itself."""
+    """Return the error in a body: an object, the title of an HTML page, or other text."""
     text = body.decode("utf-8", "replace").strip()
     try:
         value: object = json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        # An HTML page comes from something in between: only its title says anything.
+        # An HTML page comes from something in between; only its title is of use.
         title = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
         return title[1] if title else "" if text.startswith("<") else text
     if isinstance(value, list):
@@ -128,9 +128,9 @@ def error_payload(body: bytes) -> object:
 
 
 def error_words(error: object, *, depth: int = 0) -> ErrorWords:
-    """Return an error as hosts write it: an object, or just a text; codes as text or number.
+    """Read an error as hosts write it: an object, or just a text; codes as text or number.
 
-    A gateway puts what the host behind it said into `metadata.raw`: that is the reason.
+    A gateway puts the error of the host behind it, the real reason, into `metadata.raw`.
     """
     if not isinstance(error, dict):
         return ErrorWords("", error if isinstance(error, str) else "", None)
@@ -161,14 +161,14 @@ def _raw_of(fields: Mapping[str, Any]) -> str:
 
 
 class Limits(NamedTuple):
-    """What is known of a key's limits: requests side by side and in a minute."""
+    """The known limits of a key: parallel requests, and requests per minute."""
 
     at_once: int | None = None
     per_minute: int | None = None
 
 
 def limit_kind(said: str) -> LimitKind:
-    """Return which limit the words of a refusal speak of."""
+    """Return which limit the words of a refusal name."""
     if _PER_DAY.search(said):
         return "day"
     if _OVERLOADED.search(said):
@@ -188,7 +188,7 @@ def limits_in(said: str) -> Limits:
 
 
 def seconds_until_reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until an allowance that is used up is filled again; None when there is some left.
+    """Return the seconds until all used-up allowances are renewed; None if none is used up.
 
     `headers` has names in lower case.
     """
@@ -213,16 +213,16 @@ def _seconds(text: str, date: str) -> float | None:
         if text and match:
             hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
             return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
-        # Both times are the host's, so its clock need not be right.
+        # Both times come from the host, so its clock may be wrong.
         until = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return max(0.0, (until - parsedate_to_datetime(date)).total_seconds())
     except (ValueError, OverflowError, TypeError):
         return None
 
 
-# What hosts say of a request that is longer than their model reads, from their source or documents.
+# Hosts' words for a request beyond the context window, from their source code or documentation.
 _SAID = (
-    # OpenAI, and after it vLLM, DeepSeek, OpenRouter and most others.
+    # OpenAI, copied by vLLM, DeepSeek, OpenRouter and most others.
     r"context_length_exceeded|maximum context length(?: is| of)? ?(?P<openai>[\d,]+)?",
     r"exceeds the context window|context window exceeds|context window",
     r"reduce the length of the (?:messages|input|prompt)",
@@ -252,7 +252,7 @@ _SAID = (
     r"inputs`? (?:tokens .{0,40})?must (?:have less than|be <=) (?P<tgi>[\d,]+)",
 )
 _OVERFLOW = re.compile("|".join(_SAID), re.IGNORECASE | re.DOTALL)
-# No model reads less than this: a smaller number means something else.
+# No context window is smaller than this: a smaller number means something else.
 _SMALLEST_WINDOW = 512
 
 
@@ -263,7 +263,7 @@ class Overflow(NamedTuple):
 
 
 def overflow_in(said: str) -> Overflow | None:
-    """Return what the words say of a request's length; None when it is about something else."""
+    """Return the overflow that the words report; None if they are about something else."""
     found = False
     for match in _OVERFLOW.finditer(said):
         found = True

@@ -1,8 +1,7 @@
-"""What the decoders of all dialects share: the state of one answer, and how it begins and ends.
+"""The base of all dialects' decoders: the state of one answer, its start and its end. Sans-IO.
 
-A decoder is fed by `feed_many` what the event stream decoder gives, until `ended` or the end of
-the bytes, then comes `finish`. A whole answer or an error body goes the same way, as one event.
-Sans-IO.
+Feed a decoder with the data of events by `feed_many` until `ended` or the end of the bytes, then
+call `finish`. A whole answer or an error body is fed as one event.
 """
 
 from abc import ABC, abstractmethod
@@ -26,8 +25,8 @@ from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPr
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 
 PASSED_OVER = -4
-"""The kind of a block that we have no use for, with all its deltas."""
-# With one of these an answer may well be empty, and its calls do not run.
+"""The kind of a block that is ignored, with all its deltas."""
+# An answer that ends for one of these reasons may be empty, and its calls do not run.
 _SAYS_ENOUGH: frozenset[FinishReason] = frozenset(
     {"incomplete", "length", "content_filter", "paused"}
 )
@@ -35,9 +34,9 @@ _T = TypeVar("_T")
 
 
 class EventDecoder(ABC):
-    """Events of one answer. `price` makes usage into cost, `provider` says whose answer it is.
+    """Decodes one answer of `provider`; `price` converts its usage into cost.
 
-    `tool_names` are the tools a call leaked into the text may be for; without them text is
+    `tool_names` are the tools that a call leaked into the text may name; without them text is
     never held back. Neighbouring deltas of one `feed_many` become one event.
     """
 
@@ -68,34 +67,34 @@ class EventDecoder(ABC):
         return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
 
     def _begin(self) -> None:
-        """Nothing was said yet."""
+        """Reset the state for the start of an answer."""
         self._has_gap = False
         self._raw_reason: str | None = None
 
     @property
     def ended(self) -> bool:
-        """Nothing that follows matters: the end mark came, an error, or garbage."""
+        """True if nothing that follows matters: after the end mark, an error, or garbage."""
         return self._done or self._failed or self._bad_in_a_row > 1
 
     @property
     def complete(self) -> bool:
-        """The model said that it is done, whatever happens to the connection now."""
+        """True if the model's answer is complete, whatever happens to the connection now."""
         return self._done or self._raw_reason is not None
 
     @property
     def growth(self) -> int:
-        """How many characters the model has said; more means that it is at work."""
+        """The number of characters received; it grows while the model works."""
         return self._runs.growth
 
     @abstractmethod
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """Return what the events of one read mean, in order. Bytes that are no JSON are passed over
-        once; two in a row end the answer.
+        """Return the model events for the data of one read, in order. Data that is no JSON is
+        skipped once; twice in a row ends the answer.
         """
 
     @abstractmethod
     def finish(self) -> list[ModelEvent]:
-        """Return what the end of the answer means; call once, after the last `feed_many`."""
+        """Return the events at the end of the answer; call once, after the last `feed_many`."""
 
     @abstractmethod
     def _reason(self) -> FinishReason: ...
@@ -107,7 +106,7 @@ class EventDecoder(ABC):
         tolerant: Callable[[bytes], _T | None],
     ) -> Iterator[tuple[bytes, _T]]:
         for data in batch:
-            # As `ended` says; asked for every delta, a property would cost as much as all of this.
+            # Same as `ended`; per delta, calling the property would cost as much as all of this.
             if self._done or self._failed or self._bad_in_a_row > 1:
                 break
             try:
@@ -122,7 +121,7 @@ class EventDecoder(ABC):
             yield data, event
 
     def _salvage(self, data: bytes, tolerant: Callable[[bytes], _T | None]) -> _T | None:
-        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
+        """Read an event that strict JSON refuses; two unreadable ones in a row end the stream."""
         if data.strip() == b"[DONE]":
             self._done = self._ends_with_mark()
             return None
@@ -137,7 +136,7 @@ class EventDecoder(ABC):
         return event
 
     def _ends_with_mark(self) -> bool:
-        """Return whether the mark `[DONE]`, which a gateway may add to any dialect, ends this."""
+        """Return whether `[DONE]`, which a gateway may add in any dialect, ends this answer."""
         return self._raw_reason is not None
 
     def _put_all(self, events: Iterable[ModelEvent]) -> None:
@@ -145,12 +144,12 @@ class EventDecoder(ABC):
             self._runs.put(event)
 
     def _put_start(self, response_id: object, model: str | None) -> None:
-        """The answer begins; gateways leave its id or model empty."""
+        """Add the start event; gateways leave its id or model empty."""
         named = None if response_id in (None, "") else str(response_id)
         self._runs.put(ResponseStarted(named, model or None, self._provider or None))
 
     def _drop_attempt(self) -> None:
-        """A gateway asked again in the middle of an answer: only the new one counts."""
+        """Drop the answer so far: a gateway repeated the request, and only the new one counts."""
         self._runs.restart()
         self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
 
@@ -159,7 +158,7 @@ class EventDecoder(ABC):
         self._runs.put(ResponseFailed(self._errors.in_stream(error)))
 
     def _put_end(self, *, has_calls: bool, has_nameless_call: bool) -> list[ModelEvent]:
-        """The last events: notices of how the answer came, and its end or the failure it is."""
+        """Return the last events: notices of damage, then the answer's end or its failure."""
         runs, reason, host = self._runs, self._reason(), self._errors.host
         fault = _fault(reason, runs, has_calls=has_calls, has_nameless_call=has_nameless_call)
         if fault is not None:
@@ -175,7 +174,7 @@ class EventDecoder(ABC):
 
 
 def damage_notice(host: str) -> ModelNotice:
-    """Told when an event was passed over."""
+    """Return the notice that a damaged event was skipped."""
     text = f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
     return ModelNotice("StreamDamaged", text)
 

@@ -1,11 +1,11 @@
-"""Tool calls that a host let through as text, as the templates of their models write them. Sans-IO.
+"""Reads tool calls that a host left in the text, in the formats of the models' templates. Sans-IO.
 
 Kimi K2: `<|tool_calls_section_begin|>`, then per call `<|tool_call_begin|>` `functions.NAME:INDEX`
 `<|tool_call_argument_begin|>` JSON `<|tool_call_end|>`, then `<|tool_calls_section_end|>`.
 DeepSeek: the same with its own signs, the name behind `<｜tool▁sep｜>`, the JSON in a fence or not.
 Qwen and GLM: `<tool_call>` with JSON, with `<function=NAME>` and `<parameter=…>`, or with the name
 and `<arg_key>`, `<arg_value>`. Mistral: `[TOOL_CALLS]` with a list, or with `NAME[ARGS]` JSON.
-(Chat templates of the model cards.) A host should parse this; some let it through.
+(Chat templates of the model cards.) A host should parse these calls; some do not.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 _KIMI = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
 _DEEPSEEK = ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>")
-# These two are words that people write, too: they begin a line, and nothing follows the calls.
+# People write these two, too: they count only at the start of a line, with nothing after the calls.
 PLAIN = ("<tool_call>", "[TOOL_CALLS]")
 MARKERS = (*_KIMI, *_DEEPSEEK, *PLAIN)
 BEGIN = re.compile(
@@ -45,7 +45,7 @@ _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[\w-]+)\[ARGS\]\s*(?=\{)")
 
 
 class LeakedCall(NamedTuple):
-    """A call as the model wrote it; its id, where it wrote one, is kept verbatim."""
+    """A call as the model wrote it, with its own id if it wrote one."""
 
     tool_use_id: str
     name: str
@@ -130,7 +130,7 @@ def _numbered(at: int, name: str, arguments: str) -> LeakedCall:
 
 
 def _value(text: str) -> Any:
-    """A text stands as it is, everything else as JSON."""
+    """Decode a value as JSON; a string, or what is no JSON, stays the text as it is."""
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -154,9 +154,9 @@ _READERS: tuple[tuple[str, Read], ...] = (
 
 
 def read_calls(text: str, tool_names: frozenset[str]) -> tuple[list[LeakedCall], str]:
-    """Return the calls that a text is, and what else it says.
+    """Return the calls in a text, and the rest of the text.
 
-    With a call cut off or a tool not on offer all of it is text.
+    If a call is cut off or a tool is not on offer, all of it is text.
     """
     read = next((read for marker, read in _READERS if text.startswith(marker)), _kimi)
     calls, rest = read(text)

@@ -1,4 +1,4 @@
-"""JSON of hosts that strict readers refuse, and the counts in it. Sans-IO."""
+"""Reads JSON of hosts that strict readers refuse, and the counts in it. Sans-IO."""
 
 import json
 
@@ -7,10 +7,10 @@ MOST_TOKENS = 2**53
 
 
 def lenient_json(data: bytes) -> object:
-    """Return what the bytes say, None where nobody can tell.
+    """Decode JSON bytes; return None if they cannot be read.
 
-    Lone surrogates (a character cut in two by a gateway), raw control characters, NaN, and bytes
-    that are not UTF-8 are let pass.
+    Accepts lone surrogates (a character cut in two by a gateway), raw control characters, NaN, and
+    bytes that are not UTF-8.
     """
     try:
         return json.loads(data.decode("utf-8", "replace"), strict=False)
@@ -19,7 +19,7 @@ def lenient_json(data: bytes) -> object:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Return whether nothing is lost when the bytes become text."""
+    """Return whether the bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -28,5 +28,5 @@ def is_utf8(data: bytes) -> bool:
 
 
 def token_count(*values: Number) -> int:
-    """Return the first count given, 0 for none; what no host can have counted is none."""
+    """Return the first plausible count (above 0, below `MOST_TOKENS`), or 0."""
     return next((int(value) for value in values if value and 0 < value < MOST_TOKENS), 0)

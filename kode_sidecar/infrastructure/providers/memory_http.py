@@ -1,8 +1,7 @@
-"""Memory behind a service of the user's: a client of `protocol/memory-http.md` (B10).
+"""Memory in a service of the user's: a client of `protocol/memory-http.md` (B10).
 
-No redirect is followed, no proxy of the system used, an answer is read up to a limit, and nothing
-is asked twice: who asks goes on without. Neither the key nor what the service says of a failure
-gets into a message.
+It follows no redirect, uses no system proxy, reads an answer up to a limit, and never retries: the
+caller continues without memory. No message contains the key or the service's words.
 """
 
 import asyncio
@@ -30,9 +29,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MemoryHost:
-    """Where the service is. Without a `key` none is sent. One call takes `timeout` seconds at most.
+    """The address of the service. An empty `key` is not sent. A call takes at most `timeout` s.
 
-    `url_name` and `key_name` are what the user sets to change them.
+    `url_name` and `key_name` name the settings of address and key.
     """
 
     base_url: str
@@ -44,12 +43,12 @@ class MemoryHost:
 
     @property
     def timeouts(self) -> HttpTimeouts:
-        """The call as a whole has a limit of its own."""
+        """The limit of each step; the call as a whole has the same limit."""
         each = self.timeout
         return HttpTimeouts(connect=each, first_byte=each, idle=each, write=each)
 
     def host(self) -> str:
-        """Raises KodeError `ConfigInvalid` for anything but https, or http to this machine."""
+        """Return the host. Raises KodeError `ConfigInvalid` unless https or local http."""
         return host_of(self.base_url, self.url_name)
 
 
@@ -86,7 +85,7 @@ class HttpMemory:
         self._opening = asyncio.Lock()
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """At most `limit` items as the service orders them; what is too long is cut.
+        """Return at most `limit` items in the service's order; too long contents are cut.
 
         Raises KodeError `MemoryUnavailable`, `MemoryRefused`, `ConfigInvalid`.
         """
@@ -98,7 +97,7 @@ class HttpMemory:
         ]
 
     async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
-        """Hand one thing over; the service has it when this returns. Raises as `recall` does."""
+        """Save one item; the service has it when this returns. Raises as `recall` does."""
         check_memory(content, scope, tags)
         written = await self._post("/write", _Write(content, scope, tags), _Written)
         return MemoryItem(id=written.id, content=content, scope=scope, tags=tuple(tags))

@@ -1,4 +1,4 @@
-"""One question, one whole answer: for programs that import the package and want no stream."""
+"""One request, one whole answer: for programs that import the package and want no stream."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
-    """The whole answer to one question; with `error` it broke off, and `content` is what came.
+    """The whole answer to one request; with `error` it broke off, and `content` is a part of it.
 
     `asked` is the name in the request, `model` the id that the host served, `provider` whose host
     it was. `finish_reason` is ours, `raw_finish_reason` the host's own word. `raw` is the body of
-    the last answer as it came, for debugging; it holds what the model said, never the key.
+    the last answer as it came, for debugging, with keys masked.
     """
 
     asked: str
@@ -43,10 +43,10 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
 
 
 async def send_message(client: ChatClient, request: ModelRequest) -> ModelAnswer:
-    """Ask, wait, and return the whole answer; it equals the drained stream of the same request.
+    """Send a request and return the whole answer, equal to the collected stream of the request.
 
-    With `request.stream` False the host is asked not to stream. A failure is an `error`, not
-    raised.
+    With `request.stream` False the host is asked not to stream. A failure is returned as `error`,
+    not raised.
     """
     numbers = count(1)
     assembler = MessageAssembler(lambda: f"b{next(numbers)}", "", "")
@@ -83,10 +83,10 @@ async def send_message(client: ChatClient, request: ModelRequest) -> ModelAnswer
 
 
 class BlockingModels:
-    """Asks for whole answers in code without an event loop. Close it, or use `with`.
+    """Requests whole answers in code without an event loop. Close it, or use `with`.
 
-    One loop of its own keeps the connections between questions; use it in one thread, and not
-    inside a running loop. `open_client` makes the client.
+    Its own loop keeps connections open between requests; use it in one thread, and not inside a
+    running loop. `open_client` makes the client.
     """
 
     def __init__(self, open_client: Callable[[], ChatClient]) -> None:
@@ -94,7 +94,7 @@ class BlockingModels:
         self._client = open_client()
 
     def send_message(self, request: ModelRequest, *, stream: bool = True) -> ModelAnswer:
-        """Ask, wait, and return the whole answer; see the function `send_message`."""
+        """Send a request and return the whole answer; see the function `send_message`."""
         asked = replace(request, stream=stream)
         return self._runner.run(send_message(self._client, asked))
 

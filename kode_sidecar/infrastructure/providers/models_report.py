@@ -1,4 +1,4 @@
-"""What a user may choose as model, for `kode/models/list`."""
+"""Lists the models that a user may choose, for `kode/models/list`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from kode_sidecar.infrastructure.providers.registry import RetiredModels
 async def models_report(
     client: ChatClient, retired: RetiredModels, default: str
 ) -> wire.ModelsListResult:
-    """The table merged with what each host says of itself; hosts without a key are not asked.
+    """Merge the built-in table with each host's own list; hosts without a key are not asked.
 
-    What a host says beats the table. A host that fails still has its row, with the reason.
+    The host's list takes precedence. A host that fails still has its row, with the reason.
     """
     configs = list(client.registry.providers.values())
     rows = await asyncio.gather(*(_provider(client, config, retired) for config in configs))

@@ -1,4 +1,4 @@
-"""The stream of OpenAI-compatible chat hosts as model events. Sans-IO."""
+"""Decodes the stream of OpenAI-compatible chat hosts into model events. Sans-IO."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -40,8 +40,8 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 
 class ChatDecoder(EventDecoder):
-    """With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise its finish reason
-    is enough.
+    """Decodes one answer. With `needs_done`, only `[DONE]` completes it; otherwise its finish
+    reason is enough.
     """
 
     _think_tags = True
@@ -85,7 +85,7 @@ class ChatDecoder(EventDecoder):
 
     @property
     def complete(self) -> bool:
-        """The model said that it is done, whatever happens to the connection now."""
+        """True if the model's answer is complete, whatever happens to the connection now."""
         return self._done or (self._raw_reason is not None and not self._needs_done)
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
@@ -129,9 +129,10 @@ class ChatDecoder(EventDecoder):
         return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
     def _is_of_another_answer(self, chunk: OpenAIChunk) -> bool:
-        """A gateway that asks again glues a second answer to the first; its id tells them apart.
+        """Return whether to skip a chunk, as part of a second answer after the end of the first.
 
-        After the end of the first one it is passed over, before that it takes its place.
+        A gateway that repeats a request appends a second answer, with another id. Before the end
+        of the first answer, the second one replaces it.
         """
         if self._raw_reason is not None:
             self._is_over = self._is_over or self._identity.lasts or self._identity.begins(chunk)
@@ -153,7 +154,7 @@ class ChatDecoder(EventDecoder):
             self._named_reasoning = True
         if delta.reasoning_details:
             told = self._details.add(delta.reasoning_details)
-            # Most hosts that send the list say the same under another name.
+            # Most hosts that send the list send its text in another field, too.
             reasoning = reasoning if self._named_reasoning else told
         if reasoning or (delta.reasoning_content is not None and not runs.has_any):
             runs.add(THINKING, reasoning or "")
@@ -178,7 +179,7 @@ class ChatDecoder(EventDecoder):
                 self._runs.add(kind, part.text)
 
     def _read_rest(self, data: bytes, chunk: OpenAIChunk) -> None:
-        """Everything but plain growth: errors, usage, the end, a whole completion."""
+        """Read anything but plain growth: errors, usage, the end, a whole completion."""
         error = error_of(data, chunk)
         if error is not None:
             self._fail(error)
@@ -206,7 +207,7 @@ class ChatDecoder(EventDecoder):
 
     def _reason(self) -> FinishReason:
         if not self.complete or (self._calls.count and (self._has_gap or self._runs.call_is_torn)):
-            # What was lost may be a line of a call: such a call never runs.
+            # A part of a call may be lost, so the call must not run.
             return "incomplete"
         if self._raw_reason is None:
             return "tool_calls" if self._calls.count else "other"
@@ -215,19 +216,18 @@ class ChatDecoder(EventDecoder):
 
 
 def _first(choices: list[OpenAIChoice]) -> OpenAIChoice | None:
-    """Return the one answer that was asked for: a host may send several, in any order."""
+    """Return the choice 0, the only one requested; a host may send several, in any order."""
     return next((choice for choice in choices if not choice.index), None)
 
 
 class AnswerIdentity:
-    """What is known of the ids of one answer.
+    """Detects by the ids of chunks where a second answer begins.
 
-    A gateway that asks again glues a second answer to the first. Hosts differ in what tells the
-    two apart: most give an answer one id, some a new one to every chunk, some none to the first
-    event.
+    A gateway that repeats a request appends a second answer to the first. Hosts differ in their
+    ids: most give an answer one id, some a new one to every chunk, some none to the first event.
 
-    `id` is the newest one, and `seen` counts the chunks that had it: whoever reads chunks counts
-    up for each with the same id, and asks `begins` only where it differs.
+    `id` is the newest id, and `seen` counts its chunks: the reader counts up for each chunk with
+    the same id, and calls `begins` only for another id.
     """
 
     def __init__(self) -> None:
@@ -240,20 +240,20 @@ class AnswerIdentity:
 
     @property
     def lasts(self) -> bool:
-        """The host gives an answer one id."""
+        """True if the host gives an answer one id."""
         return self.seen > 1 and not self._changes and self.id is not None
 
     def begins(self, chunk: OpenAIChunk) -> bool:
-        """Return whether another answer begins with a chunk whose id is not `id`.
+        """Return whether a chunk whose id is not `id` begins another answer.
 
-        An answer opens with a role. Where ids mean nothing, since each chunk has another one, it
-        must look like the first chunk did, after others that named no role.
+        An answer begins with a role. If every chunk has another id, the chunk must also have the
+        shape of the first one, and chunks without a role must lie between the two.
         """
         choice = chunk.choices[0] if chunk.choices else None
         delta = choice.delta if choice else None
         has_role = delta is not None and delta.role is not None
         if not chunk.id:
-            # The role of an answer may come before its id.
+            # The role of an answer may come in a chunk before its id.
             self._role_waits = self._role_waits or (has_role and self.id is not None)
             return False
         has_role, self._role_waits = has_role or self._role_waits, False
@@ -279,7 +279,7 @@ class AnswerIdentity:
 
 
 def _shape(delta: Delta | None) -> tuple[bool, ...]:
-    """Return what a chunk says something in."""
+    """Return which of text, reasoning and tool calls a delta contains."""
     if delta is None:
         return ()
     thoughts = delta.reasoning_content or delta.reasoning or delta.reasoning_details

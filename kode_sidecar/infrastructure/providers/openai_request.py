@@ -1,8 +1,8 @@
-"""Requests and messages of the chat API of OpenAI. Sans-IO.
+"""Encodes requests of OpenAI's chat API. Sans-IO.
 
-Source: OpenAI chat completion reference. Hosts differ in little, and `ChatHabits` says in what.
-The history is expected to be whole (`context.builder` sees to that); what a host would refuse
-outright is left out all the same.
+Source: OpenAI chat completion reference. `ChatHabits` has the few differences between hosts.
+`context.builder` makes the history complete; messages that a host would refuse are still left out
+here.
 """
 
 import re
@@ -48,14 +48,14 @@ ToolSchema = Callable[[Mapping[str, Any]], Schema]
 LateTools = Mapping[str, Sequence[ToolSpec]]
 _SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
 ChatMessage = dict[str, Any]
-# What else a block may keep was given in another dialect of the same host.
+# The fields of a block that this dialect sends back; others came in another dialect of the host.
 _GIVEN_BACK = ("reasoning_details", "extra_content")
 NO_OUTPUT = "(no output)"
 
 
 @dataclass(frozen=True)
 class ChatHabits:
-    """What hosts of one kind want to be told, and how.
+    """How the hosts of one kind want their requests.
 
     `budget_name` is the field for the tokens of an answer, `highest_sampling` the largest
     temperature accepted; `takes_cache_key`: others refuse the unknown field `prompt_cache_key`.
@@ -102,7 +102,7 @@ def bearer_headers(api_key: str) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _tool(tool: ToolSpec, schema: ToolSchema) -> msgspec.Raw:
-    """Return a tool as it stands in every request, encoded once."""
+    """Encode a tool, once for all requests."""
     function = {
         "name": tool.name,
         "description": tool.description,
@@ -112,9 +112,9 @@ def _tool(tool: ToolSpec, schema: ToolSchema) -> msgspec.Raw:
 
 
 def late_tools(request: ModelRequest) -> LateTools:
-    """The tools that came into the conversation with a message, by its id: each with the first.
+    """Return the tools that messages added to the conversation, by id of the first such message.
 
-    Some tool always stands before the conversation, for a choice needs one there.
+    Empty if no tool would be left for the request itself, which needs one for its tool choice.
     """
     left = {tool.name: tool for tool in request.tools}
     found: dict[str, list[ToolSpec]] = {}
@@ -134,16 +134,16 @@ def chat_messages(
     late: LateTools,
     schema: ToolSchema,
 ) -> list[ChatMessage]:
-    """The system prompt, then the conversation, without errors and messages that say nothing.
+    """Encode the system prompt and the conversation, without errors and empty messages.
 
-    `late` are tools that stand before a message.
+    `late` are the tools to declare before a message, by its id.
     """
     found: list[ChatMessage] = []
     if system:
         found.append({"role": "system", "content": system})
     for message in with_safe_ids(messages, _keeps_id(profile.provider)):
         if tools := late.get(message.id):
-            # With a content, be it null, such a message is refused.
+            # The host refuses such a message with a content, even null.
             found.append({"role": "system", "tools": [_tool(one, schema) for one in tools]})
         if not message.is_api_error_message:
             found += _encode(message, profile)
@@ -151,7 +151,7 @@ def chat_messages(
 
 
 def _keeps_id(provider: str) -> Keeps:
-    """A host's own ids stay verbatim, even those that repeat."""
+    """Return a rule by which a host's own ids stay verbatim, even repeated ones."""
     return lambda message, _id, _used: not is_foreign(message, provider)
 
 
@@ -161,7 +161,7 @@ def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
         return _assistant(message.content, profile, own=own)
     results = [block for block in message.content if isinstance(block, ToolResultBlock)]
     found = [_result(block, profile) for block in results]
-    # A result is text alone in this dialect, so what tools show follows, as if the user did.
+    # Results can only be text in this dialect, so images of tools follow in a user message.
     seen = [part for one in results for part in one.content if isinstance(part, ImageBlock)]
     if content := _content([*(seen if profile.images else ()), *message.content], profile):
         found.append({"role": _role(message, profile), "content": content})
@@ -176,7 +176,7 @@ def _role(message: Message, profile: ModelProfile) -> str:
 
 
 def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> list[ChatMessage]:
-    """`own`: this host gave the answer, and gets back what it wants back with it."""
+    """Encode an answer. `own`: this host gave it, and gets its opaque fields back."""
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
@@ -194,10 +194,10 @@ def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> 
         return []
     message: ChatMessage = {"role": "assistant"}
     if text:
-        # Beside calls a blank content is refused, so it is left out.
+        # Hosts refuse a blank content beside calls, so it is left out.
         message["content"] = text
     if profile.thinking != "never" and (thoughts or calls):
-        # A thinking model wants its reasoning back with every call; empty counts as there.
+        # A thinking model requires its reasoning with every call; an empty one is accepted.
         message[profile.names.reasoning_back or "reasoning_content"] = "".join(thoughts)
     if calls:
         message["tool_calls"] = calls
@@ -230,7 +230,7 @@ def _result(block: ToolResultBlock, profile: ModelProfile) -> ChatMessage:
 
 
 def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[str, Any]]:
-    """Return a text where all is text (some models take nothing else), else a list of parts."""
+    """Return a plain text if there are no images (some models take only text), else parts."""
     texts: list[str] = []
     images: list[dict[str, Any]] = []
     for block in blocks:
@@ -256,12 +256,12 @@ def _image_of_result(image: ImageBlock, profile: ModelProfile) -> str:
 
 
 def image_note(block: ImageBlock, profile: ModelProfile) -> str:
-    """Return what a model that cannot see is told of an image."""
+    """Return the text in place of an image, for a model that reads text only."""
     return f"[An image, {block.media_type}: {profile.id} reads text only.]"
 
 
 def resource_text(block: ResourceBlock) -> str:
-    """An attached file or selection as the model reads it: its path, then the text in a fence."""
+    """Return an attached file or selection as text: its path, then its text in a fence."""
     label = f"Attached: {_path(block.uri)}"
     if block.start_line is not None:
         end = block.start_line if block.end_line is None else block.end_line

@@ -1,8 +1,7 @@
-"""The stream of OpenAI's Responses API as model events. Sans-IO.
+"""Decodes the stream of OpenAI's Responses API into model events. Sans-IO.
 
-An answer is a list of items: reasoning, messages, calls. An item is told by its place in the list,
-for gateways give it a new id with every event; what stands in the event that closes it is the truth
-about it.
+An answer is a list of items: reasoning, messages, calls. An item is identified by its index in the
+list, because gateways give it a new id with every event; its closing event is authoritative.
 """
 
 from collections.abc import Iterable
@@ -36,9 +35,9 @@ from kode_sidecar.infrastructure.providers.responses_wire import (
 from kode_sidecar.infrastructure.providers.tool_call_assembly import ToolCallAssembly
 
 REASONING_ITEM = "reasoning_item"
-"""Under this name a thinking block keeps the item that its host wants back."""
+"""The name in a thinking block's `opaque` of the item that its host wants back."""
 PHASE = "phase"
-"""Whether a message is on the way or the answer: newer models want the word back, as it came."""
+"""The field that marks a message as interim or final: newer models want it back unchanged."""
 _CALL = 0
 _KINDS = {"message": TEXT, "reasoning": THINKING, "function_call": _CALL}
 _KIND_OF_DELTA = {
@@ -57,14 +56,14 @@ _INCOMPLETE: dict[str, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
 }
-# What of an item of reasoning its host reads again.
+# The fields of a reasoning item that its host reads again.
 _KEPT = ("type", "id", "summary", "content", "encrypted_content")
 
 
 class _Slot(Struct):
-    """An item of the answer. `number` is our own place for it, `said` what it said so far.
+    """An item of the answer. `number` is our own index, `said` its text so far.
 
-    `part` is the one of a summary that grows; `is_named`: a call has its id and name.
+    `part` is the part of a summary that grows; `is_named`: a call has its id and name.
     """
 
     number: int
@@ -76,7 +75,7 @@ class _Slot(Struct):
 
 
 class ResponsesDecoder(EventDecoder):
-    """The answer is over with the event that says how it ended; `_last` is what that one said."""
+    """Decodes one answer. Its last event says how it ended; `_last` is the reply in that event."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -111,7 +110,7 @@ class ResponsesDecoder(EventDecoder):
         return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
     def _read(self, event: ResponsesEvent, data: bytes) -> None:
-        """Everything but growth."""
+        """Read any event but an item's growth."""
         item = fields_of(event.item)
         reply = event.response or ResponsesReply()
         match event.type:
@@ -135,7 +134,7 @@ class ResponsesDecoder(EventDecoder):
                     self._fail(event.error or {"code": event.code, "message": event.message})
 
     def _announce(self, head: ResponsesReply, *, is_first: bool) -> None:
-        """The answer begins, or a gateway asked again and begins another one."""
+        """Begin the answer, or another one if a gateway repeated the request."""
         if self._head is None:
             self._start(head)
         elif is_first and head.id == self._head.id:
@@ -153,7 +152,7 @@ class ResponsesDecoder(EventDecoder):
         self._start(head)
 
     def _end(self, reply: ResponsesReply, status: str) -> None:
-        """The last event says how the answer ended, and all of it once more."""
+        """Read the last event: how the answer ended, and all of its items again."""
         if status == "failed":
             self._fail(reply.error or {"message": "no reason was given"})
             return
@@ -166,7 +165,7 @@ class ResponsesDecoder(EventDecoder):
         self._last, self._done, self._raw_reason = reply, True, _raw_reason(reply)
 
     def _read_untold(self, output: Iterable[Any]) -> None:
-        """Items that came in no event of their own."""
+        """Read the items that had no event of their own."""
         for index, item in enumerate(map(fields_of, output)):
             if index not in self._at_index and item.get("id") not in self._at_id:
                 kind = _KINDS.get(text_of(item, "type"))
@@ -174,7 +173,7 @@ class ResponsesDecoder(EventDecoder):
 
     def _open(self, event: ResponsesEvent, item: Item) -> None:
         if self._head_came_twice and event.output_index in self._at_index:
-            # The same head again was no slip: its items come again, too.
+            # The repeated head was no mistake: its items are repeated, too.
             self._restart(self._head or ResponsesReply())
         kind = _KINDS.get(text_of(item, "type"))
         slot = self._new_slot(event.output_index, item.get("id"), kind)
@@ -193,7 +192,7 @@ class ResponsesDecoder(EventDecoder):
         return slot
 
     def _slot(self, event: ResponsesEvent, kind: int | None) -> _Slot:
-        """Return the item an event is about, a new one of this kind where its start is lost."""
+        """Return the item of an event; a new one of this kind if the item's start is lost."""
         found = None if event.item_id is None else self._at_id.get(event.item_id)
         if found is None and event.output_index is not None:
             found = self._at_index.get(event.output_index)
@@ -218,7 +217,7 @@ class ResponsesDecoder(EventDecoder):
     def _grow_call(self, slot: _Slot, item: Item, arguments: str) -> None:
         name, call_id = text_of(item, "name") or None, text_of(item, "call_id") or None
         if slot.is_named:
-            # Some hosts give a call another id when it is whole: the first one was told.
+            # Some hosts give a complete call another id; the first one was already sent on.
             name = call_id = None
         slot.is_named = slot.is_named or (name is not None and call_id is not None)
         if arguments:
@@ -227,7 +226,7 @@ class ResponsesDecoder(EventDecoder):
         self._put_all(self._calls.feed((fragment,)))
 
     def _close(self, slot: _Slot, item: Item) -> None:
-        """The item is whole; what it says now counts where nothing was said before."""
+        """Close an item; its final content counts if no deltas came before."""
         if slot.is_closed:
             return
         slot.is_closed = True
@@ -253,7 +252,7 @@ class ResponsesDecoder(EventDecoder):
             self._runs.put(ThinkingSigned(None, opaque={REASONING_ITEM: kept}))
 
     def _check_arguments(self, slot: _Slot, whole: str) -> None:
-        """Compare what grew with what the host says in the end: pieces may have been lost."""
+        """Compare the collected arguments with the complete ones: deltas may have been lost."""
         grown = "".join(slot.said)
         if not grown:
             self._grow_call(slot, {}, whole)
@@ -263,7 +262,7 @@ class ResponsesDecoder(EventDecoder):
     def _reason(self) -> FinishReason:
         count = self._calls.count
         if self._last is None or (count and (self._has_gap or self._runs.call_is_torn)):
-            # What was lost may be a line of a call: such a call never runs.
+            # A part of a call may be lost, so the call must not run.
             return "incomplete"
         match self._last.status:
             case "completed":
@@ -277,5 +276,5 @@ class ResponsesDecoder(EventDecoder):
 
 
 def _raw_reason(last: ResponsesReply) -> str:
-    """Return the host's word for the end: the reason where there is one, else the status."""
+    """Return the host's word for the end: the reason if there is one, else the status."""
     return text_of(fields_of(last.incomplete_details), "reason") or last.status or ""

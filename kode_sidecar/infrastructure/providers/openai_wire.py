@@ -1,7 +1,7 @@
-"""Chunks of an OpenAI-compatible stream: only what is used, as structs. Sans-IO.
+"""Chunks of an OpenAI-compatible stream: only the fields we use, as structs. Sans-IO.
 
-Hosts that name things their own way are read as if they did not: what `WireNames` says is moved
-to where OpenAI has it. Only those hosts pay for it.
+For hosts with names of their own, the fields in `WireNames` are moved to OpenAI's names first.
+Only those hosts pay for that.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class ContentPart(Struct):
 
 
 class Delta(Struct):
-    """What grew; also the `message` of a whole completion."""
+    """The growth in a chunk; also the `message` of a whole completion."""
 
     role: str | None = None
     content: str | list[ContentPart] | None = None
@@ -74,7 +74,7 @@ class TokenDetails(Struct):
 
 
 class OpenAIUsage(Struct):
-    """Token counts; cached ones hide under four names, reasoning ones under two."""
+    """Token counts; hosts use four names for cached tokens, two for reasoning tokens."""
 
     prompt_tokens: Number = None
     completion_tokens: Number = None
@@ -113,16 +113,16 @@ class OpenAIChunk(Struct):
 
 
 class ReasoningDetails:
-    """OpenRouter's list of what a model thought, which it wants back as it was.
+    """Collects OpenRouter's list of a model's reasoning, which it wants back unchanged.
 
-    A piece goes on where the one before it ended, if both are of one type and place.
+    A piece continues the one before it if both have the same type and index.
     """
 
     def __init__(self) -> None:
         self.whole: list[Json] = []
 
     def add(self, pieces: list[Any]) -> str:
-        """Take in the pieces of one event; what they say in words."""
+        """Add the pieces of one event; return their text."""
         said: list[str] = []
         for piece in _objects(pieces):
             words = piece.get("text") or piece.get("summary")
@@ -157,7 +157,7 @@ def error_of(data: bytes, chunk: OpenAIChunk) -> object:
 
 
 def _bare_error(data: bytes) -> object:
-    """`{"object": "error", "message": ...}` and the like."""
+    """Return an error at the top level, such as `{"object": "error", "message": ...}`."""
     value = lenient_json(data)
     if not isinstance(value, dict):
         return None
@@ -167,7 +167,7 @@ def _bare_error(data: bytes) -> object:
 
 
 def usage_of(wire: OpenAIUsage) -> Usage:
-    """Counts in our sense: cached tokens are part of the input, wherever the host put them."""
+    """Convert the counts: cached tokens are part of our input, wherever the host counts them."""
     details = wire.prompt_tokens_details
     inside = token_count(
         wire.cached_tokens, details and details.cached_tokens, wire.prompt_cache_hit_tokens
@@ -188,7 +188,7 @@ def usage_of(wire: OpenAIUsage) -> Usage:
 
 
 def told_cost(wire: OpenAIUsage) -> float | None:
-    """Return what the host says that the answer costs: a number, or the total of several."""
+    """Return the cost of the answer that the host reports: a number, or a total."""
     cost = wire.cost
     if isinstance(cost, dict):
         cost = cast(Json, cost).get("total_cost")
@@ -201,7 +201,7 @@ _decode = msgspec.json.Decoder(OpenAIChunk).decode
 
 
 class ChunkReader:
-    """Reads the chunks of a host that uses these names."""
+    """Reads the chunks of a host that uses `names`."""
 
     def __init__(self, names: WireNames | None = None) -> None:
         usual = names is None or not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
@@ -210,7 +210,7 @@ class ChunkReader:
         """Raises msgspec.DecodeError (a ValueError) and RecursionError."""
 
     def tolerant(self, data: bytes) -> OpenAIChunk | None:
-        """Return a chunk from JSON that strict readers refuse; None when it is none at all."""
+        """Return a chunk from JSON that strict readers refuse; None if it is no chunk."""
         value = lenient_json(data)
         try:
             if self._names is not None:
@@ -246,7 +246,7 @@ def _rename_counts(usage: Any, names: WireNames) -> None:
 
 
 def _move(value: Json, path: str, name: str) -> None:
-    """Put what stands at a dotted path where its usual name is."""
+    """Copy the value at a dotted path to its usual name."""
     found: Any = value if path else None
     for part in path.split("."):
         found = cast(Json, found).get(part) if isinstance(found, dict) else None

@@ -1,8 +1,8 @@
-"""Providers that need one word: in `kode-sidecar setup`, as `model`, or below `providers`.
+"""Providers that users choose by one word: in `kode-sidecar setup`, `model`, or `providers`.
 
-Addresses and ids are those of the vendors' own pages in 2026: Moonshot's coding plan, DeepSeek,
+Addresses and ids are from the vendors' own pages in 2026: Moonshot's coding plan, DeepSeek,
 Alibaba (Qwen), Zhipu (GLM), OpenRouter, Google (Gemini's OpenAI-compatible endpoint), Ollama and
-LM Studio. A hint, as all tables of models are: what a host lists beats it.
+LM Studio. Like all tables of models, these are hints: a host's own list takes precedence.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def _thinking(
     )
 
 
-# As OpenAI has it; the strongest word differs, so it is not asked for.
+# OpenAI's words; hosts differ in the strongest one, so it is left out.
 _BY_WORD: Efforts = {
     "off": {"reasoning_effort": "none"},
     "low": {"reasoning_effort": "low"},
@@ -49,10 +49,10 @@ _BY_WORD: Efforts = {
     "high": {"reasoning_effort": "high"},
 }
 
-# A program on this machine loads a model from the disk first, and reads a long prompt slowly.
+# A program on this machine first loads the model from disk, and reads a long prompt slowly.
 _AT_HOME = TimeLimits(first_byte=600.0, idle=600.0)
 
-# Moonshot's coding plan: hosts, keys and names for models of its own, and no price by token.
+# Moonshot's coding plan has its own hosts, keys and model names, and no price by token.
 _CODING = ProviderProfile(
     name="kimi-coding",
     base_url="https://api.kimi.com/coding/v1",
@@ -122,7 +122,7 @@ _ALL = (
         base_url="https://openrouter.ai/api/v1",
         api_key_env=("OPENROUTER_API_KEY",),
         headers={"x-title": "kode-sidecar"},
-        # Its answers say what they cost.
+        # Asks for the cost in each answer.
         body={"usage": {"include": True}},
         console="openrouter.ai",
         efforts={
@@ -155,11 +155,11 @@ _ALL = (
 )
 
 PRESETS: Mapping[str, ProviderProfile] = {profile.name: profile for profile in _ALL}
-"""By their word. Those without a key are programs on this machine, which list their models."""
+"""Presets by name. Those without a key are programs on this machine, which list their models."""
 
 PRESET_MODELS: Mapping[str, tuple[str, ...]] = {
     profile.name: tuple(f"{profile.name}/{model.id}" for model in profile.models)
     for profile in _ALL
     if profile.models
 }
-"""The word as a model: the first of these that is served answers."""
+"""The models of a preset's name used as a model: the first one that is served answers."""

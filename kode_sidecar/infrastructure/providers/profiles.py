@@ -1,7 +1,7 @@
-"""What is known of providers and models, as data. A hint: hosts change their lists in months.
+"""Profiles of providers and models, as data. They are hints: hosts change their lists in months.
 
 The built-in table is `builtin_providers`; users write the same fields in `config.yaml`
-(`user_providers`), and what a host says of itself in `GET /models` beats both.
+(`provider_config`). A host's own words in `GET /models` take precedence over both.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ Path = Annotated[str, Meta(pattern=r"^[^.]+(\.[^.]+)*$|^$", max_length=200)]
 class TokenPrice(Struct, frozen=True, forbid_unknown_fields=True):
     """An amount per million tokens: fresh input, cached input, output.
 
-    `cache_write` is for what a host puts into its cache at a price of its own; None: as fresh.
-    `cache_write_hour` is for what it keeps there for an hour, where it says so; None: no other.
+    `cache_write` is the price of tokens written to the host's cache; None: as fresh input.
+    `cache_write_hour` is the price of those cached for an hour; None: as other writes.
     """
 
     input: Amount
@@ -41,18 +41,18 @@ class TokenPrice(Struct, frozen=True, forbid_unknown_fields=True):
     cache_write_hour: Amount | None = None
 
     def writing(self, *, for_an_hour: bool = False) -> float:
-        """Return the price of what goes into the cache."""
+        """Return the price of tokens written to the cache."""
         brief = self.input if self.cache_write is None else self.cache_write
         return self.cache_write_hour if for_an_hour and self.cache_write_hour is not None else brief
 
 
 class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an OpenAI-compatible host departs from the usual names. Empty: it does not.
+    """Names that differ from the usual ones at an OpenAI-compatible host. Empty: the usual one.
 
-    `max_tokens` is a field of the request, `reasoning_back` of an answer in it: under that name the
-    reasoning goes back, `reasoning_content` where none is given. The others are dotted paths in
-    what it answers: `text` and `reasoning` from a delta (or a whole message), `usage` from a chunk,
-    and the counts from the usage.
+    `max_tokens` is a field of the request; `reasoning_back` is the field of an earlier answer that
+    returns its reasoning, usually `reasoning_content`. The others are dotted paths in the host's
+    answer: `text` and `reasoning` from a delta (or a whole message), `usage` from a chunk, and the
+    counts from the usage.
     """
 
     max_tokens: Annotated[str, Meta(max_length=200)] = ""
@@ -72,15 +72,14 @@ Efforts = Mapping[Effort, Mapping[str, Any]]
 class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """How to ask one model.
 
-    A model that thinks wants its reasoning back. `sampling` False means that the vendor pins
-    temperature and top_p and refuses others; `forced_tools` that a call can be demanded.
-    `tool_schema` is how arguments are described to it; empty: as its dialect does.
-    `context_window` and `max_output` are in tokens; None: unknown. `provider` names who runs the
-    model: what one has signed, others refuse. `body` are more fields of every request to it.
-    `cuts_silently`: its host leaves out what it has no room for, and does not say so. `efforts` are
-    the fields of a request that ask it to think so hard, `effort` is what is asked for where nobody
-    chose. `system_notes`: it takes system messages in mid-conversation; `late_tools`: and tools in
-    them. None: what `builtin_providers` knows of the host.
+    A model that thinks wants its reasoning back. `sampling` False: the vendor fixes temperature and
+    top_p and refuses other values. `forced_tools`: a call can be forced. `tool_schema` is the form
+    of tool schemas; empty: that of the dialect. `context_window` and `max_output` are in tokens;
+    None: unknown. `provider` names who runs the model: others refuse what it has signed. `body` has
+    more fields for every request. `cuts_silently`: its host cuts a long prompt without an error.
+    `efforts` has the request fields for each thinking effort, `effort` is the default one.
+    `system_notes`: it takes system messages in mid-conversation; `late_tools`: with tools in them;
+    None: as `builtin_providers` knows the host.
     """
 
     id: Name
@@ -105,7 +104,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def caches_for_an_hour(self) -> bool:
-        """Whether its requests ask the host to keep them so long: only where the user wrote it."""
+        """True if the user's `body` asks the host to cache requests for an hour."""
         return any(
             isinstance(value, Mapping) and cast(Mapping[str, Any], value).get("ttl") == "1h"
             for value in self.body.values()
@@ -113,27 +112,27 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def returns_thinking(self) -> bool:
-        """Whether the model gets its reasoning back; two dialects return what they sealed."""
+        """True if the model gets its reasoning back; two dialects always return signed one."""
         sealed = self.dialect in ("anthropic_messages", "openai_responses")
         return sealed or self.thinking != "never"
 
 
 class Auth(Struct, frozen=True, forbid_unknown_fields=True):
-    """The header that carries the key, and what stands before it."""
+    """The header that carries the key, and the prefix of the key."""
 
     header: HeaderName = "authorization"
     prefix: HeaderValue = "Bearer "
 
 
 class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host of models. `name` is what a model's name begins with: `name/id`.
+    """A host of models. `name` is the prefix of its models' names: `name/id`.
 
     `api_key_env` are the variables that may hold the key, the first one set wins; none: the host
-    wants no key. `auth` None: as its dialect does. `headers` go with every request. `console` is
-    where keys are made, `sibling` the address of a host whose keys are mistaken for this one's.
-    `body`, `timeouts` and `efforts` are for all of its models, which may say otherwise.
-    `base_url_env` is the variable that moves the host, if there is one. `plain_http` is the user's
-    word that the host is on a network of theirs and has no certificate.
+    needs no key. `auth` None: as in its dialect. `headers` go with every request. `console` is the
+    web page for keys, `sibling` the address of a host whose keys are mistaken for this one's.
+    `body`, `timeouts` and `efforts` are defaults for its models. `base_url_env`: the variable that
+    overrides the address, if there is one. `plain_http`: the user confirms that the host is in
+    their own network and has no certificate.
     """
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -154,10 +153,10 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
 
     def model(self, model_id: str) -> ModelProfile:
-        """Return the profile of one of its ids; a careful guess where the id is unknown.
+        """Return the profile of a model id; a careful guess for an unknown id.
 
-        Every current Kimi model thinks and pins its sampling; other vendors must never get
-        reasoning back, and none minds a missing temperature.
+        Every current Kimi model thinks and fixes its sampling; other vendors must never get
+        reasoning back, and all accept a missing temperature.
         """
         known = self.listed(model_id)
         if known is not None:
@@ -183,17 +182,17 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     def listed(self, model_id: str) -> ModelProfile | None:
-        """Return the profile of an id of the table."""
+        """Return the profile of a listed id, or None."""
         return next((model for model in self.models if model.id == model_id), None)
 
 
 def usage_event(
     usage: Usage, price: TokenPrice | None, told: float | None = None, *, for_an_hour: int = 0
 ) -> UsageReported:
-    """Usage with what it cost: what the host has `told`, else by the price, where it is known.
+    """Return usage with its cost: the one the host reported (`told`), else by the price if known.
 
-    `for_an_hour` are those of the tokens written that stay in the cache for so long. A host tells
-    in the currency of its price list, dollars where there is none.
+    `for_an_hour` counts the written tokens that stay in the cache for an hour. A reported cost is
+    in the currency of the price, or in dollars without a price.
     """
     if told is not None:
         currency = price.currency if price else "USD"
@@ -226,7 +225,7 @@ def with_facts(
     if reasoning is False:
         thinking = "never"
     elif reasoning and thinking == "never" and model.dialect == "kimi":
-        # Only this dialect has a use for it; others must never get reasoning back.
+        # Only hosts of this dialect want reasoning back; others must never get it.
         thinking = "optional"
     return replace(
         model,

@@ -1,6 +1,6 @@
-"""How a provider is reached, as the user set it up. Light to import, and without HTTP.
+"""Reads the user's settings of providers. Light to import, and without HTTP.
 
-Providers and models of `config.yaml` are laid over the built-in ones:
+Providers and models of `config.yaml` override the built-in ones:
 
     providers:
       acme:
@@ -34,7 +34,7 @@ from kode_sidecar.infrastructure.providers.builtin_providers import KIMI, KNOWN_
 from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 
-# What a request is about: these fields of it nobody else may write.
+# The fields of a request that only we write.
 _OURS = frozenset({"model", "messages", "system", "tools", "stream", "input", "instructions"})
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
@@ -56,15 +56,15 @@ class ProviderConfig:
 
     @property
     def url_name(self) -> str:
-        """What the user sets to move the provider elsewhere."""
+        """The name of the setting for the provider's address."""
         return self.profile.base_url_env or f"providers.{self.name}.base_url"
 
     def host(self) -> str:
-        """Raises KodeError `ConfigInvalid`."""
+        """Return the host of `base_url`. Raises KodeError `ConfigInvalid`."""
         return host_of(self.base_url, self.url_name, plain_http=self.profile.plain_http)
 
     def errors(self) -> ProviderErrors:
-        """Return what reads this provider's refusals. Raises KodeError `ConfigInvalid`."""
+        """Return the reader of this provider's errors. Raises KodeError `ConfigInvalid`."""
         host = self.host()
         own = self.profile if self.base_url == self.profile.base_url else None
         known = KNOWN_HOSTS.get(host, own)
@@ -78,7 +78,7 @@ class ProviderConfig:
         )
 
     def headers(self, dialect: dict[str, str]) -> dict[str, str]:
-        """Return those of the dialect as this provider wants them."""
+        """Return the headers of the dialect with this provider's own, and its form of the key."""
         headers = {**dialect, **{k.lower(): v for k, v in self.profile.headers.items()}}
         auth = self.profile.auth
         if auth is None and self.api_key:
@@ -90,7 +90,7 @@ class ProviderConfig:
         return headers
 
     def missing(self) -> ErrorInfo | None:
-        """What keeps every request from being sent: no key, or an address we do not talk to."""
+        """Return the error that prevents every request (no key, or a bad address), or None."""
         try:
             self.host()
         except KodeError as error:
@@ -110,10 +110,10 @@ class ProviderConfig:
 
 @lru_cache(64)
 def host_of(base_url: str, setting: str = "KIMI_BASE_URL", *, plain_http: bool = False) -> str:
-    """Return the host of a base URL, with its port if that is not the usual one.
+    """Return the host of a base URL, with its port if the URL names one.
 
-    Raises KodeError `ConfigInvalid` for anything but https, or http to this machine, or where the
-    user has said `plain_http` to a private address.
+    Raises KodeError `ConfigInvalid` for anything but https, http to this machine, or http to a
+    private address that the user allowed by `plain_http`.
     """
     try:
         url = urlsplit(base_url)
@@ -134,7 +134,7 @@ def host_of(base_url: str, setting: str = "KIMI_BASE_URL", *, plain_http: bool =
 
 
 def is_private(host: str) -> bool:
-    """Whether an address cannot be one of the public internet; of names, whether none can be."""
+    """Return whether an address, or all addresses of a name, cannot be on the public internet."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -171,7 +171,7 @@ def read_logical_models(
 
 def _read(name: str, entry: object, base: ProviderProfile | None) -> ProviderProfile:
     path = f"providers.{name}"
-    entry = {} if entry is None and base is not None else entry  # its name is all that is needed
+    entry = {} if entry is None and base is not None else entry  # a built-in one needs only a name
     if not isinstance(entry, dict):
         text = f"`{path}`: expected fields such as base_url"
         raise KodeError("ConfigInvalid", text)
@@ -205,7 +205,7 @@ def _named_bodies(model_id: str, efforts: Efforts) -> list[tuple[str, Mapping[st
 
 
 def _merged(name: str, fields: Mapping[str, Any], base: ProviderProfile | None) -> dict[str, Any]:
-    """Return the entry laid over `base`, with what its models share filled in."""
+    """Return the entry merged over `base`, with the fields that its models share filled in."""
     start: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
     merged = {**start, **fields, "name": name}
     merged.setdefault("dialect", "openai_chat")
@@ -224,7 +224,7 @@ def _merged(name: str, fields: Mapping[str, Any], base: ProviderProfile | None) 
 def _model(
     entry: Any, known: Mapping[str, dict[str, Any]], shared: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return an entry over the built-in model of its id; a mere text is an id."""
+    """Return an entry merged over the built-in model of its id; a plain text is an id."""
     fields = cast(dict[str, Any], entry) if isinstance(entry, dict) else {"id": entry}
     model_id = fields.get("id")
     base = known.get(model_id) if isinstance(model_id, str) else None
@@ -232,7 +232,7 @@ def _model(
 
 
 def _invalid(path: str, error: msgspec.ValidationError) -> KodeError:
-    """msgspec ends its message with the place: "... - at `$.models[0].price`"."""
+    """Name the path of msgspec's error, which ends with "... - at `$.models[0].price`"."""
     problem, _, place = str(error).partition(" - at ")
     where = path + place.strip("`").removeprefix("$")
     return KodeError("ConfigInvalid", f"`{where}`: {problem[:1].lower()}{problem[1:]}")

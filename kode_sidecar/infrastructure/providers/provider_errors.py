@@ -1,7 +1,7 @@
-"""What a provider's refusal means, and what its user can do about it. Sans-IO.
+"""Judges a provider's refusal, and advises the user what to do about it. Sans-IO.
 
-The rules follow Moonshot's error table and what other OpenAI-compatible hosts send. Texts say
-what to do first, then quote the host, cut and cleaned.
+The rules follow Moonshot's error table and the errors of other OpenAI-compatible hosts. Texts
+first say what to do, then quote the host, cut and cleaned.
 """
 
 import re
@@ -45,11 +45,11 @@ _UNKNOWN_MODEL = re.compile(
     r"|模型.{0,80}?(不存在|已下线|未找到)",
     re.IGNORECASE | re.DOTALL,
 )
-# OpenRouter has the model, but nobody behind it takes this request.
+# OpenRouter has the model, but no provider behind it accepts this request.
 _NO_ENDPOINT = re.compile(r"no endpoints found|no allowed providers", re.IGNORECASE)
 
-# The types of Anthropic's errors stand for these, also where there is no status (Errors page of
-# its API reference).
+# The HTTP statuses of Anthropic's error types, for errors without one (Errors page of its API
+# reference).
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -70,10 +70,10 @@ _TRACE_HEADERS = (
     "msh-request-id",
     "cf-ray",
 )
-# The host's word for whether to ask again counts where the reason does not tell.
+# The host's own header on whether to retry counts for errors whose code does not decide it.
 _TOLD = {"true": True, "false": False}
 _MAY_BE_TOLD = frozenset({"Provider", "RateLimited", "IncompleteAnswer"})
-# Longer waits than this are told, not waited for (`rate_limiter.MAX_RETRY_AFTER`).
+# Longer waits than this are reported, not waited for (`rate_limiter.MAX_RETRY_AFTER`).
 _SAID_AS_A_TIME = 60.0
 _SLOW_DOWN: dict[LimitKind, str] = {
     "rate": "The provider's limit of requests is reached: wait a little, then ask again",
@@ -90,8 +90,8 @@ _SLOW_DOWN: dict[LimitKind, str] = {
 class ProviderErrors:
     """Reads the errors of one host. `secret` is the key in use; it is masked in every text.
 
-    `key_name` and `url_name` are what the user sets for key and address, `console` is where keys
-    are made, `sibling` an address whose keys are mistaken for this host's.
+    `key_name` and `url_name` name the settings of key and address, `console` is the web page for
+    keys, `sibling` an address whose keys are mistaken for this host's.
     """
 
     host: str = "The host"
@@ -104,7 +104,7 @@ class ProviderErrors:
     def response(
         self, status: int, headers: Mapping[str, str], body: bytes, model: str
     ) -> ErrorInfo:
-        """The failure behind an HTTP answer other than 200. Header names are in lower case."""
+        """Return the failure for an HTTP status other than 200. Header names are in lower case."""
         words = error_words(error_payload(body)).without(self.secret)
         after = seconds_to_wait(headers, words)
         if after is None and status == 429:
@@ -116,7 +116,7 @@ class ProviderErrors:
         return self.traced(found, headers)
 
     def traced(self, error: ErrorInfo, headers: Mapping[str, str]) -> ErrorInfo:
-        """`error` with the host's own name for the request, which its support will ask for."""
+        """Return `error` with the host's id of the request, which its support will ask for."""
         found = next((headers[name] for name in _TRACE_HEADERS if name in headers), "")
         if not found:
             return error
@@ -124,7 +124,7 @@ class ProviderErrors:
         return replace(error, details={**(error.details or {}), "traceId": excerpt(masked)})
 
     def in_stream(self, error: object) -> ErrorInfo:
-        """The failure behind an error that came inside a stream: an object, or just a text."""
+        """Return the failure for an error inside a stream: an object, or just a text."""
         words = error_words(error).without(self.secret)
         named = (_STATUS_OF_TYPE[kind] for kind in words.kind.split() if kind in _STATUS_OF_TYPE)
         status = words.status or next(named, 0)
@@ -158,7 +158,7 @@ class ProviderErrors:
         )
 
     def _judge(self, status: int, words: ErrorWords, model: str) -> tuple[str, str]:
-        """Return the code of our table, and what to say before the host's words."""
+        """Return our error code, and the advice to give before the host's words."""
         said = words.all
         if _FILTERED.search(said) and status in (0, 400, 403):
             return (
@@ -232,7 +232,7 @@ class ProviderErrors:
 
 
 def _limit(code: str, words: ErrorWords) -> dict[str, object]:
-    """Return which of the limits it is, and what the host said of it."""
+    """Return which limit was reached, with the numbers the host named."""
     if code == "QuotaExceeded":
         return {"limit": "quota"}
     told = limits_in(words.message)
@@ -245,7 +245,7 @@ def _limit(code: str, words: ErrorWords) -> dict[str, object]:
 
 
 def _retryable(code: str, status: int, words: ErrorWords) -> bool | None:
-    """Return whether the same request may succeed later; None: as the table of codes says."""
+    """Return whether the same request may succeed later; None: by the default of the code."""
     if code == "RateLimited":
         return limit_kind(words.all) != "day"
     if code != "Provider":
@@ -253,6 +253,6 @@ def _retryable(code: str, status: int, words: ErrorWords) -> bool | None:
     if _NO_ENDPOINT.search(words.message):
         return False
     if not status:
-        # Without a status only the host's word for a client's mistake tells the two apart.
+        # Without a status, only the host's type for a client's mistake rules out a retry.
         return "invalid_request" not in words.kind
     return status in (408, 409, 425) or status >= 499

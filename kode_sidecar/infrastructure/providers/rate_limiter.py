@@ -1,4 +1,4 @@
-"""When to ask a host: its pace, and again after a failure."""
+"""Decides when to send requests: within the host's rate limits, and again after a failure."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.infrastructure.http.timeouts import STALLED
 
-# A limit that was guessed, not told, is tried again after this long.
+# A limit that we guessed, not the host named, is dropped after this long.
 _GUESS_HOLDS = 60.0
 _MINUTE = 60.0
 _MOST_REMEMBERED = 10_000
@@ -17,16 +17,16 @@ MAX_RETRIES = 3
 MAX_RETRY_AFTER = 60.0
 """Seconds; a host that asks for more is reported instead of waited for."""
 STALLED_SECONDS = 120.0
-"""A host that says nothing is given up after this, unless the user waits longer."""
+"""Seconds after which a silent host is given up, unless the user waits longer."""
 _SHORTEST_WAIT = 10.0
-# An answer without content mostly comes again the same way, and every one is paid.
+# An empty answer is usually empty again, and each one costs money.
 _MAX_RETRIES_OF = {"EmptyAnswer": 2}
 
 
 class RateLimiter:
-    """Lets requests go in order, as many side by side and in a minute as the host allows.
+    """Lets requests go in order, as many in parallel and per minute as the host allows.
 
-    Nothing is limited before the host has refused something. `now` and `sleep` count seconds.
+    There is no limit before the host's first refusal. `now` and `sleep` count seconds.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:
-        """Wait for this request's turn, and keep its place until its answer has ended."""
+        """Wait for this request's turn, and hold its slot until its answer has ended."""
         await self._wait_in_line()
         self._running += 1
         try:
@@ -54,23 +54,23 @@ class RateLimiter:
             self._wake_first()
 
     def learn(self, error: ErrorInfo) -> None:
-        """A request that has its turn was refused: what the host said of its limits."""
+        """Learn the host's limits from the refusal of a request that holds a slot."""
         told = error.details or {}
         if per_minute := told.get("perMinute"):
             self._per_minute = per_minute
         if at_once := told.get("atOnce"):
             self._at_once, self._guessed_until = at_once, None
         elif told.get("limit") == "concurrency":
-            # The refused one is counted here; whoever else holds a place was not refused.
+            # `_running` includes the refused request; the others were not refused.
             self._at_once = max(1, min(self._running - 1, self._at_once or self._running))
             self._guessed_until = self._now() + _GUESS_HOLDS
 
     def pause(self, seconds: float) -> None:
-        """Nobody asks before so many seconds are over."""
+        """Hold all requests back for so many seconds."""
         self._not_before = max(self._not_before, self._now() + seconds)
 
     async def _wait_in_line(self) -> None:
-        """First come, first served; a place that is given up goes to the next."""
+        """Wait first come, first served; a cancelled wait lets the next one go."""
         place = asyncio.Event()
         self._line.append(place)
         try:
@@ -106,10 +106,10 @@ class RateLimiter:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential delays with full jitter; `random` gives numbers in [0, 1). Seconds.
+    """Exponential delays with full jitter, in seconds; `random` returns numbers in [0, 1).
 
-    `budget` is how long after the first attempt began another one may still begin. A host that
-    says nothing is given up `stalled` seconds after the question, unless the user waits longer.
+    No attempt begins later than `budget` after the first one. A silent host is given up `stalled`
+    seconds after the request, unless the user waits longer.
     """
 
     random: Callable[[], float]
@@ -122,11 +122,11 @@ class RetryPolicy:
     def next_delay(
         self, attempt: int, error: ErrorInfo, shown: int, elapsed: float = 0.0
     ) -> float | None:
-        """Seconds to wait before the next attempt; None when there is none.
+        """Return the seconds to wait before the next attempt; None for no further attempt.
 
-        `attempt` counts the failed attempts, `shown` those among them of which the user saw
-        something: of those only the first may be followed by another. `elapsed` is the time
-        since the first one began.
+        `attempt` counts the failed attempts, `shown` those of which the user saw something: after
+        the second of those there is no further attempt. `elapsed` is the time since the first
+        attempt began.
         """
         delay = self._delay(attempt, error, shown)
         if delay is None or elapsed + delay > self.budget:
@@ -136,7 +136,7 @@ class RetryPolicy:
         return delay
 
     def patience(self, error: ErrorInfo | None, elapsed: float) -> float | None:
-        """Seconds for which the next attempt may be silent after this failure; None: as usual."""
+        """Return the seconds the next attempt may be silent after this failure; None: as usual."""
         if error is None or not is_stall(error):
             return None
         return self.stalled - elapsed
@@ -154,5 +154,5 @@ class RetryPolicy:
 
 
 def is_stall(error: ErrorInfo) -> bool:
-    """Return whether an attempt failed because its host said nothing."""
+    """Return whether an attempt failed because its host was silent."""
     return STALLED in (error.details or {})

@@ -1,4 +1,4 @@
-"""Which models of which providers stand behind a name, and which of them a host still serves."""
+"""Finds the models that a name stands for, and which of them their hosts still serve."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,13 +15,13 @@ from kode_sidecar.infrastructure.providers.builtin_providers import LOGICAL_MODE
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 
-# Every question asks for its name, some three times.
+# Every request looks up its name, some three times.
 _REMEMBERED_NAMES = 64
 _MAX_LISTED = 20
 
 
 class RetiredModels(Protocol):
-    """Remembers which ids a host answered with "no such model". A hint that may be lost."""
+    """Remembers the ids that a host answered with "no such model". A hint that may be lost."""
 
     def ids(self, host: str) -> frozenset[str]:
         """Return the ids known to be gone from a host."""
@@ -36,40 +36,40 @@ class HostMemory(Protocol):
     """Remembers what hosts said of their models. A hint that may be lost."""
 
     def facts(self, host: str) -> HostFacts:
-        """Return what is known of a host; nothing where it was not asked."""
+        """Return the facts known of a host; empty ones if it was never asked."""
         ...
 
     def keep(self, host: str, facts: HostFacts) -> None:
-        """Remember it, in place of what was known. Raises KodeError `Storage`."""
+        """Save the facts of a host in place of the old ones. Raises KodeError `Storage`."""
         ...
 
     def wants_list(self, host: str) -> bool:
-        """Return whether the host is to be asked for its list in the background."""
+        """Return whether to fetch the host's list of models in the background."""
         ...
 
 
 class SessionHosts:
-    """`HostMemory` that last as long as the process. `asks`: each host is asked for its list."""
+    """`HostMemory` that lasts as long as the process. `asks`: fetch the list of each host."""
 
     def __init__(self, *, asks: bool = False) -> None:
         self._asks = asks
         self._facts: dict[str, HostFacts] = {}
 
     def facts(self, host: str) -> HostFacts:
-        """Return what is known of a host."""
+        """Return the facts known of a host."""
         return self._facts.get(host, HostFacts())
 
     def keep(self, host: str, facts: HostFacts) -> None:
-        """Remember it."""
+        """Save the facts of a host."""
         self._facts[host] = facts
 
     def wants_list(self, host: str) -> bool:
-        """Return whether nobody has asked yet."""
+        """Return whether the host's list is wanted and was not fetched yet."""
         return self._asks and not self.facts(host).listed_at
 
 
 class SessionRetiredModels:
-    """`RetiredModels` that last as long as the process."""
+    """`RetiredModels` that lasts as long as the process."""
 
     def __init__(self) -> None:
         self._ids: dict[str, frozenset[str]] = {}
@@ -84,7 +84,7 @@ class SessionRetiredModels:
 
 
 class Target(NamedTuple):
-    """A model of a provider. `host` serves it, or is what was set instead of an address."""
+    """A model of a provider. `host` serves it; the configured text if that is no address."""
 
     config: ProviderConfig
     model: ModelProfile
@@ -92,7 +92,7 @@ class Target(NamedTuple):
 
 
 class Registry:
-    """The providers side by side. The first one is meant where a name does not say which."""
+    """All providers. The first one is the default for names without a provider."""
 
     def __init__(
         self,
@@ -105,11 +105,11 @@ class Registry:
         self._ready = lru_cache(_REMEMBERED_NAMES)(self._find)
 
     def targets(self, name: str) -> list[Target]:
-        """Return what to try for a name, in order.
+        """Return the models to try for a name, in order.
 
-        A logical name stands for its list; of that, models whose provider has no key are passed
-        over unless nothing is left. Any other name stands for itself: `provider/id`, or an id of
-        the provider that lists it, or else of the default one.
+        A logical name stands for its list, without models whose provider has no key unless nothing
+        else is left. Any other name is one model: `provider/id`, or an id of the provider that
+        lists it, or else of the default one.
         """
         return list(self._ready(name))
 
@@ -119,7 +119,7 @@ class Registry:
         return ready or targets
 
     def listed(self, name: str) -> list[Target]:
-        """Return all that stand behind a name, whether they can be asked or not."""
+        """Return all models of a name, even those whose provider has no key."""
         return [self._named(one) for one in self.logical_models.get(name, (name,))]
 
     def _named(self, name: str) -> Target:
@@ -133,10 +133,10 @@ class Registry:
 
 
 class ModelChoice:
-    """The models behind one name (A2), for one question. `target` is the one to ask now.
+    """The models of one name (A2), for one request. `target` is the one to ask now.
 
-    Ids that the host has refused, or that its list lacks, are passed over, unless nothing else is
-    left: a host may have them again.
+    Ids that the host has refused, or does not list, are skipped unless nothing else is left: a
+    host may serve them again.
     """
 
     def __init__(
@@ -162,15 +162,14 @@ class ModelChoice:
         return tuple(self._left)
 
     def next_after_unknown(self, offered: Sequence[str]) -> bool:
-        """Give up a model that its host does not know; return whether another one can be asked.
+        """Drop a model that its host does not know; return whether another one is left.
 
-        `offered` are the ids that the host does know.
-
-        Ids behind a logical name are remembered as retired; an id that the user chose is not.
+        `offered` are the ids that the host does know. Ids of a logical name are remembered as
+        retired; an id that the user chose is not.
         """
         self._offered = ", ".join(offered[:_MAX_LISTED])
         if self._is_logical:
-            # A hint that cannot be written costs one more refusal next time.
+            # If this hint cannot be saved, the next request is refused once more.
             with suppress(KodeError):
                 self._retired.add(self.target.host, self.target.model.id)
         gone = [self.target, *self._not_offered(offered)]
@@ -183,7 +182,7 @@ class ModelChoice:
         return bool(left)
 
     def _not_offered(self, offered: Sequence[str]) -> list[Target]:
-        """Return what else the same host does not list, if it lists one of those that are left."""
+        """Return the other ids that the host does not list, if another model is left."""
         host, rest = self.target.host, self._left[1:]
         listed = [target for target in rest if target.host != host or target.model.id in offered]
         if not self._is_logical or not offered or not listed:
@@ -191,7 +190,7 @@ class ModelChoice:
         return [target for target in rest if target not in listed]
 
     def notices(self) -> list[ModelNotice]:
-        """Return what the user is told about models that this question could not go to."""
+        """Return the notices to the user about models that no longer serve this request."""
         if not self._gone:
             return []
         host = self._gone[-1].host
@@ -216,7 +215,7 @@ class ModelChoice:
 
 
 def _served(targets: Sequence[Target], retired: RetiredModels, hosts: HostMemory) -> list[Target]:
-    """Return those that are there as far as anybody knows."""
+    """Return the models not known to be gone."""
     found: list[Target] = []
     asked = {target.host for target in targets}
     known = {host: (hosts.facts(host), retired.ids(host)) for host in asked}
@@ -232,5 +231,5 @@ def _target(config: ProviderConfig, model_id: str) -> Target:
     model = config.profile.model(model_id)
     try:
         return Target(config, model, config.host())
-    except KodeError:  # told when it is asked
+    except KodeError:  # reported by the request itself
         return Target(config, model, config.base_url)

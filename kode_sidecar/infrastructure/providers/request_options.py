@@ -1,7 +1,7 @@
-"""What every dialect does to a request: options a model refuses, and tool ids. Sans-IO.
+"""Adapts a request to its model, in all dialects: refused options, and tool ids. Sans-IO.
 
-A model's own ids go back letter by letter: some models read their numbering. Ids that another
-host gave may hold letters that this one refuses, and ids may repeat from answer to answer.
+A model's own ids go back unchanged: some models read their numbering. Ids of another host may
+contain letters that this one refuses, and ids may repeat from answer to answer.
 """
 
 import json
@@ -19,17 +19,17 @@ from kode_sidecar.core.kernel.contracts import ModelRequest, ToolChoice
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 
 CALL_A_TOOL = "Answer with a call of one of your tools, not with text."
-"""What a model is told that refuses to be forced."""
-# The budget must fit into the window beside the prompt, or the request is refused. Where nobody
-# counted the prompt its bytes tell; a wrong guess must still leave room for an answer.
+"""The instruction for a model that cannot be forced to call a tool."""
+# Prompt and budget must fit into the window, or the host refuses the request. The tokens of an
+# uncounted prompt are guessed from its bytes; a wrong guess must still leave room for an answer.
 _BYTES_PER_TOKEN = 4
 _GUESS_MARGIN = 1.15
 _SMALLEST_BUDGET = 4_096
-# A picture as the dialects write it. Quotes inside a text are escaped, so no text looks like one.
+# An image as the dialects write it. Quotes inside a text are escaped, so no text looks like one.
 _PICTURE = re.compile(rb'"(?:(?:image_)?url":"data:[^";]*;base64,|data":")[A-Za-z0-9+/=]{1024,}"')
 Notices = tuple[ModelNotice, ...]
 Keeps = Callable[[Message, str, Set[str]], bool]
-"""Whether an id of a message stays; the ids in use before it are the third argument."""
+"""`(message, id, used)`: whether an id stays; `used` are the ids in use before it."""
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 # The shortest limit among the hosts that have one.
 _LONGEST = 40
@@ -37,7 +37,7 @@ _WITH_ID = (ToolUseBlock, ToolResultBlock)
 
 
 class SentToolChoice(NamedTuple):
-    """The tool choice to send. `asked`: the model is to be asked for a call in words."""
+    """The tool choice to send. `asked`: the request must ask for a call in words."""
 
     sent: ToolChoice
     asked: bool
@@ -45,9 +45,9 @@ class SentToolChoice(NamedTuple):
 
 
 def tool_choice(request: ModelRequest, profile: ModelProfile) -> SentToolChoice:
-    """Return the choice to send.
+    """Return the tool choice to send.
 
-    Most models refuse to be forced, at least while thinking: they are asked instead.
+    Most models cannot be forced, at least while thinking: they are asked in words instead.
     """
     if not request.tools or request.tool_choice != "required" or profile.forced_tools:
         return SentToolChoice(request.tool_choice, asked=False, notices=())
@@ -60,7 +60,7 @@ def sampling(
 ) -> tuple[dict[str, float], Notices]:
     """Return temperature and top_p to send; above `highest` the host refuses them.
 
-    Defaults that are left out are no news.
+    There is no notice for dropped defaults, only for values that somebody chose.
     """
     asked = {"temperature": request.temperature, "top_p": request.top_p}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -73,7 +73,7 @@ def sampling(
 
 
 def thinking(request: ModelRequest, profile: ModelProfile) -> tuple[Mapping[str, Any], Notices]:
-    """Return the fields that say how hard the model is to think; the nearest effort it takes."""
+    """Return the request fields for the wanted thinking effort, or the nearest one it takes."""
     wanted = request.effort or profile.effort
     if wanted is None:
         return {}, ()
@@ -95,7 +95,7 @@ def _no_effort(profile: ModelProfile, wanted: Effort) -> ModelNotice:
 
 
 def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
-    """Return the tokens of the answer, reasoning included, that the window has room for."""
+    """Return the tokens of the answer, including reasoning, that the window has room for."""
     if profile.max_output is not None:
         wanted = min(wanted, profile.max_output)
     if profile.context_window is None:
@@ -107,25 +107,25 @@ def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict
 
 
 def guessed_tokens(body: bytes) -> int:
-    """Return the tokens of a request by its bytes; those of a picture say nothing of its tokens."""
+    """Estimate the tokens of a request by its bytes, without images: their bytes say nothing."""
     return len(_PICTURE.sub(b"", body)) // _BYTES_PER_TOKEN
 
 
 def json_bytes(body: dict[str, Any]) -> bytes:
-    """Return the body of a request: equal values give equal bytes."""
+    """Encode the body of a request: equal values give equal bytes."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
-        # Half a character, from a file or a cut answer: a question mark takes its place.
+        # Half a character, from a file or a cut answer, becomes a question mark.
         text = json.dumps(body, ensure_ascii=False, default=msgspec.json.decode)
         return text.encode("utf-8", "replace")
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
-    """Return the history with every id replaced in call and result that `keeps` refuses, that is
-    empty, or that its own message has used before.
+    """Replace ids, in call and result, that `keeps` refuses, that are empty, or that repeat in
+    their own message.
 
-    A message's ids depend on what is before it alone, so a growing history keeps its beginning.
+    A message's ids depend only on earlier messages, so the start of a growing history is stable.
     """
     used: set[str] = set()
     new_ids: defaultdict[str, deque[str]] = defaultdict(deque)
@@ -133,7 +133,7 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
     def renamed(message: Message, block: Block) -> Block:
         if isinstance(block, ToolUseBlock):
             new_id = old_id = block.tool_use_id
-            # Twice in one message an id would name two calls, and an empty one none.
+            # A repeated id would name two calls, and an empty one none.
             if not old_id or new_ids[old_id] or not keeps(message, old_id, used):
                 new_id = _safe(old_id, used)
             used.add(new_id)

@@ -1,8 +1,8 @@
-"""Requests of OpenAI's Responses API. Sans-IO.
+"""Encodes requests of OpenAI's Responses API. Sans-IO.
 
 Source: OpenAI's reference of responses and its guides to reasoning and conversation state. The
-host keeps nothing: all of the conversation goes with each request, its sealed reasoning too. The
-history is expected to be whole (`context.builder` sees to that).
+host stores nothing: each request contains the whole conversation with its encrypted reasoning.
+`context.builder` makes the history complete.
 """
 
 import re
@@ -50,11 +50,11 @@ from kode_sidecar.infrastructure.providers.responses_wire import Item
 from kode_sidecar.infrastructure.providers.tool_schema import object_schema
 
 PATH = "/responses"
-# A smaller budget is refused.
+# The host refuses a smaller budget.
 _LEAST_OUTPUT = 16
 _LONGEST_ID = 64
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# These do not reason, and refuse to be asked for what they thought.
+# These do not reason, and refuse a request for reasoning.
 _PLAIN_MODELS = re.compile(r"(.*/)?(chatgpt-|gpt-3|gpt-4)")
 
 
@@ -89,7 +89,7 @@ OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, ResponsesDecode
 
 
 def _with_effort(body: Mapping[str, Any], effort: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the user's fields and those of an effort, as this dialect writes it."""
+    """Return the user's fields and those of an effort, in this dialect's form."""
     fields = {**body, **effort}
     word = fields.pop("reasoning_effort", None)
     if word is not None:
@@ -99,20 +99,20 @@ def _with_effort(body: Mapping[str, Any], effort: Mapping[str, Any]) -> dict[str
 
 @lru_cache(maxsize=256)
 def _tool(tool: ToolSpec) -> msgspec.Raw:
-    """Return a tool as it stands in every request, encoded once."""
+    """Encode a tool, once for all requests."""
     fields = {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": object_schema(tool.schema),
-        # The default here; it refuses optional arguments.
+        # The default is True, which refuses optional arguments.
         "strict": False,
     }
     return msgspec.Raw(json_bytes(fields))
 
 
 def response_items(messages: Sequence[Message], profile: ModelProfile) -> list[Item]:
-    """Return the conversation as items, without errors and messages that say nothing."""
+    """Return the conversation as items, without errors and empty messages."""
     found: list[Item] = []
     for message in with_safe_ids(messages, _keeps_id(profile.provider)):
         if message.is_api_error_message:
@@ -126,7 +126,7 @@ def response_items(messages: Sequence[Message], profile: ModelProfile) -> list[I
 
 
 def _keeps_id(provider: str) -> Keeps:
-    """The host's own ids stay verbatim, even those that repeat, if they are ids at all."""
+    """Return a rule by which the host's own ids stay, even repeated ones, unless too long."""
 
     def keeps(message: Message, tool_use_id: str, used: Set[str]) -> bool:
         own = bool(message.provider) and message.provider == provider
@@ -138,7 +138,7 @@ def _keeps_id(provider: str) -> Keeps:
 
 
 def _answer(blocks: Sequence[Block], *, own: bool) -> list[Item]:
-    """Reasoning goes back only with what followed it: alone it is refused."""
+    """Encode an answer; reasoning only with what followed it, for alone the host refuses it."""
     found: list[Item] = []
     thoughts: list[Item] = []
     for block in blocks:

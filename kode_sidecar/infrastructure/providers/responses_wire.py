@@ -1,7 +1,7 @@
-"""Events of OpenAI's Responses API: only what is used, in one struct for all types. Sans-IO.
+"""Events of OpenAI's Responses API: only the fields we use, one struct for all types. Sans-IO.
 
-Fields follow the streaming and response objects of OpenAI's reference. Items stay as they came:
-their shapes are many, and reasoning goes back to its host letter by letter.
+Fields follow the streaming and response objects of OpenAI's reference. Items stay plain objects:
+they have many shapes, and reasoning must go back to its host unchanged.
 """
 
 from typing import Any, cast
@@ -16,20 +16,20 @@ Item = dict[str, Any]
 
 
 class InputDetails(Struct):
-    """What of the input the host's cache held, and what it put there."""
+    """The input tokens read from the host's cache, and those written to it."""
 
     cached_tokens: Number = None
     cache_write_tokens: Number = None
 
 
 class OutputDetails(Struct):
-    """What of the output was reasoning."""
+    """The output tokens spent on reasoning."""
 
     reasoning_tokens: Number = None
 
 
 class ResponsesUsage(Struct):
-    """Token counts; those of the cache are part of the input, reasoning is part of the output."""
+    """Token counts; the input includes cached tokens, the output includes reasoning."""
 
     input_tokens: Number = None
     output_tokens: Number = None
@@ -38,7 +38,7 @@ class ResponsesUsage(Struct):
 
 
 class ResponsesReply(Struct):
-    """The answer as a whole, so far as its host says: at its start, at its end, or all of it."""
+    """The answer as an object: its head at the start, its end, or all of it."""
 
     id: str | None = None
     model: str | None = None
@@ -71,9 +71,9 @@ decode_exact = msgspec.json.Decoder(ResponsesEvent).decode
 
 
 def decode_tolerant(data: bytes) -> ResponsesEvent | None:
-    """Return an event from JSON that strict readers refuse; None when it is none at all.
+    """Return an event from JSON that strict readers refuse; None if it is no event.
 
-    Of fields that have a type of their own only the name of the event is left.
+    An event whose fields do not fit, and that we do not need, is reduced to its type.
     """
     value = lenient_json(data)
     try:
@@ -85,12 +85,12 @@ def decode_tolerant(data: bytes) -> ResponsesEvent | None:
 
 
 def _is_ours(kind: str) -> bool:
-    """Whether an event says something that must not be lost."""
+    """Return whether an event must not lose its fields."""
     return kind.endswith((".delta", ".added", ".done", ".completed", ".incomplete", ".failed"))
 
 
 def whole_reply(data: bytes) -> ResponsesReply:
-    """Return the answer that came in one piece."""
+    """Return a whole answer, which came as one JSON object."""
     try:
         return msgspec.convert(lenient_json(data), ResponsesReply, strict=False)
     except (ValueError, RecursionError):
@@ -98,18 +98,18 @@ def whole_reply(data: bytes) -> ResponsesReply:
 
 
 def fields_of(value: object) -> Item:
-    """Return the fields of an object; none where it is something else."""
+    """Return the fields of an object; empty if it is something else."""
     return cast(Item, value) if isinstance(value, dict) else {}
 
 
 def text_of(item: Item, name: str) -> str:
-    """Return a text of an item; empty where it has none."""
+    """Return a text field of an item; "" if there is none."""
     value = item.get(name)
     return value if isinstance(value, str) else ""
 
 
 def parts_text(parts: object, separator: str = "") -> str:
-    """Return the texts of a list of parts, refusals among them."""
+    """Join the texts of a list of parts, including refusals."""
     if not isinstance(parts, list):
         return ""
     known = map(fields_of, cast(list[object], parts))
@@ -117,7 +117,7 @@ def parts_text(parts: object, separator: str = "") -> str:
 
 
 def usage_of(wire: ResponsesUsage) -> Usage:
-    """Return the counts in our sense."""
+    """Convert the counts into `Usage`."""
     read = wire.input_tokens_details or InputDetails()
     written = wire.output_tokens_details or OutputDetails()
     tokens_in, tokens_out = token_count(wire.input_tokens), token_count(wire.output_tokens)

@@ -1,7 +1,7 @@
-"""Server-sent events from raw bytes. Sans-IO.
+"""Decodes server-sent events from raw bytes. Sans-IO.
 
-Follows the WHATWG event stream format where model hosts do, and forgives them where they do
-not. Only `data` matters to us: `event`, `id` and `retry` lines and comments are passed over.
+Follows the WHATWG event stream format, and tolerates the hosts' deviations from it. Only `data`
+matters to us: `event`, `id` and `retry` lines and comments are skipped.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from kode_sidecar.errors import KodeError
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
-"""W16: more bytes than this without an event's end are an error, not memory."""
+"""W16: an event with more bytes is an error, so that memory stays bounded."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class SseDecoder:
-    """Cuts a byte stream into the data of its events; any cut of the input gives the same.
+    """Cuts a byte stream into the data of its events, however the input was cut.
 
     Lines end in LF, CRLF or CR, an event ends with an empty line, several `data` lines of one
-    event are joined with LF. Bytes stay bytes, so a character cut by a read does no harm.
+    event are joined with LF. Bytes are not decoded, so a read may cut a character in two.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -40,7 +40,7 @@ class SseDecoder:
             self._skip_lf = False
             data = data.removeprefix(b"\n")
         if b"\r" in data:
-            # The LF of this CR may come with the next read.
+            # The LF after this CR may come with the next read.
             self._skip_lf = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not data:
@@ -58,14 +58,14 @@ class SseDecoder:
         return self._data_of(events)
 
     def finish(self) -> list[bytes]:
-        """Return the last event when the stream ended without its empty line."""
+        """Return the last event if the stream ended without an empty line."""
         rest, self._open = b"".join(self._open), []
         return self._data_of([rest])
 
     def _data_of(self, events: list[bytes]) -> list[bytes]:
         found: list[bytes] = []
         for event in events:
-            # Nearly every event is one line; all others take the long way.
+            # Fast path: nearly every event is one line.
             if event.startswith(b"data: ") and b"\n" not in event:
                 found.append(event[6:])
             elif b"data" not in event:  # a keep-alive
@@ -89,7 +89,7 @@ class SseDecoder:
         return start.removeprefix(_BOM)
 
     def _check(self, size: int, events: Sequence[bytes]) -> None:
-        """`size` bytes are fine, or all of `events` that they hold."""
+        """Raise KodeError `TooLarge` if one of `events`, or all of `size`, passes the limit."""
         limit = self._max_event_bytes
         if size > limit and max(map(len, events), default=size) > limit:
             text = f"The model's host sent one event of more than {limit:,} bytes; ask again."

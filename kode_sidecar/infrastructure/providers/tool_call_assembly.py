@@ -1,4 +1,4 @@
-"""Which fragment of a stream belongs to which tool call. Sans-IO."""
+"""Assembles the fragments of a stream into tool calls. Sans-IO."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from kode_sidecar.infrastructure.providers.openai_wire import ToolCallDelta
 
 
 class _Call(Struct):
-    """One call. `number` is our own index; until it is open its arguments wait."""
+    """One call. `number` is our own index; its arguments wait until the call is open."""
 
     number: int
     wire_index: int | None
@@ -30,8 +30,8 @@ class _Call(Struct):
 class ToolCallAssembly:
     """Turns fragments into `ToolUseStarted` and `ToolUseDelta`, whatever the host leaves out.
 
-    A fragment belongs to its index; without one to its id, else to the newest call. A new id
-    together with a name on an index in use opens another call. The first id and name win.
+    A fragment belongs to the call of its index, else of its id, else to the newest call. A new id
+    and a name on an index in use open another call. The first id and name win.
     """
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class ToolCallAssembly:
 
     @property
     def count(self) -> int:
-        """How many calls were begun."""
+        """The number of calls so far."""
         return len(self._calls)
 
     def feed(self, fragments: Sequence[ToolCallDelta], *, whole: bool = False) -> list[ModelEvent]:
-        """Return what the fragments of one chunk mean. `whole`: each one is a complete call."""
+        """Return the events of one chunk's fragments. `whole`: each one is a complete call."""
         out: list[ModelEvent] = []
         for fragment in fragments:
             call = self._open_new(fragment) if whole else self._owner(fragment)
@@ -59,9 +59,9 @@ class ToolCallAssembly:
         return out
 
     def finish(self) -> list[ModelEvent]:
-        """Open the calls whose id never came, and tell what the host wants back with each.
+        """Open the calls whose id never came, and return what the host wants back with each.
 
-        An id is made up as the model itself would write it.
+        A made-up id has the form that the model itself would write.
         """
         out: list[ModelEvent] = []
         for call in self._calls:
@@ -73,11 +73,11 @@ class ToolCallAssembly:
         return out
 
     def has_nameless_call(self) -> bool:
-        """Return whether a call came without a name: it cannot be run, nor answered."""
+        """Return whether a call has no name: it can be neither run nor answered."""
         return any(not call.name for call in self._calls)
 
     def add_complete(self, tool_use_id: str, name: str, arguments: str) -> list[ModelEvent]:
-        """Open a call that did not come as fragments; return its events."""
+        """Add a call that did not come in fragments; return its events."""
         call = _Call(number=len(self._calls), wire_index=None, id=tool_use_id, name=name)
         self._calls.append(call)
         out: list[ModelEvent] = []

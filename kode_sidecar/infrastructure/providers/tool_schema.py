@@ -1,4 +1,4 @@
-"""Tool schemas as hosts take them: JSON Schema as it is, or Moonshot's subset of it. Sans-IO."""
+"""Adapts tool schemas to hosts: plain JSON Schema, or Moonshot's subset of it. Sans-IO."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -8,7 +8,7 @@ _DROPPED = frozenset({"$schema", "$id", "$defs", "definitions", "title"})
 _MAPS = frozenset({"properties", "patternProperties"})
 _LISTS = frozenset({"anyOf", "prefixItems"})
 _ONE = frozenset({"items", "additionalProperties", "not"})
-# Beside `anyOf` only this may stand; the value of a `default` belongs to one of the branches.
+# Only this may stand beside `anyOf`; the value of a `default` belongs to one of the branches.
 _BESIDE = frozenset({"description"})
 _KINDS_OF = {"integer": ("integer", "number")}
 _TYPE_NAMES: dict[type, str] = {
@@ -23,19 +23,19 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with a root that is an object, which every host insists on."""
+    """Return the schema with an object as its root, which every host requires."""
     return {**schema, "type": "object", "properties": schema.get("properties", {})}
 
 
 def normalize_schema(schema: Mapping[str, Any]) -> Schema:
-    """Return the same arguments, described as Moonshot wants them. The input is left as it is."""
+    """Return an equivalent schema in Moonshot's subset. The input is not changed."""
     found: Schema = {}
     for key in ("definitions", "$defs"):
         found.update(schema.get(key, {}))
     root = _Normalizer(found).node(schema, ())
     branches: list[Schema] = root.pop("anyOf", [])
     for branch in branches:
-        # A root that is a choice: its first object says the most that can be said.
+        # The root must be an object: of a choice, take the first object.
         if branch.get("type") == "object":
             root = {**branch, **root}
             break
@@ -45,7 +45,7 @@ def normalize_schema(schema: Mapping[str, Any]) -> Schema:
 
 
 class _Normalizer:
-    """One walk; `path` holds the references that are being followed."""
+    """Normalizes one schema; `path` holds the references that are being followed."""
 
     def __init__(self, definitions: Schema) -> None:
         self._definitions = definitions
@@ -61,7 +61,7 @@ class _Normalizer:
         return _with_type(result)
 
     def _inline(self, schema: Schema, path: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-        """References and `allOf` replaced by what they stand for; the outer keys win."""
+        """Replace references and `allOf` by their contents; the outer keys win."""
         while True:
             if "oneOf" in schema:
                 schema["anyOf"] = schema.pop("oneOf")
@@ -74,7 +74,7 @@ class _Normalizer:
             elif "$ref" in schema:
                 reference = str(schema.pop("$ref"))
                 target = _as_schema(self._definitions.get(reference.rpartition("/")[2]))
-                # A type that holds itself ends as any object.
+                # A type that contains itself becomes any object.
                 schema = {**({"type": "object"} if reference in path else target), **schema}
                 path = (*path, reference)
             else:
@@ -91,7 +91,7 @@ class _Normalizer:
 
 
 def _as_schema(value: object) -> Schema:
-    """Return a copy; `true`, which allows anything, says no more than an empty schema."""
+    """Return a copy; `true`, which allows anything, becomes an empty schema."""
     return dict(cast(Schema, value)) if isinstance(value, dict) else {}
 
 
@@ -126,7 +126,7 @@ def _moves_inside(key: str) -> bool:
 
 
 def _branches(branches: list[Schema], outside: Schema) -> list[Schema]:
-    """Return the branches with what stood beside `anyOf`; a default goes where its value fits."""
+    """Return the branches with the keys beside `anyOf`; a default goes to the branch it fits."""
     has_default = "default" in outside
     default = outside.pop("default", None)
     found = [branch if "anyOf" in branch else {**outside, **branch} for branch in branches]
@@ -138,7 +138,7 @@ def _branches(branches: list[Schema], outside: Schema) -> list[Schema]:
 
 
 def _of_type(schema: Schema, kind: str) -> Schema:
-    """Return the branch for one of several types, with only the values that it can have."""
+    """Return the branch for one of several types, with only the values of that type."""
     branch = {**schema, "type": kind}
     if "enum" in branch:
         branch["enum"] = [value for value in branch["enum"] if _type_name(value) == kind]
