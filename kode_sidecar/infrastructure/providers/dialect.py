@@ -53,7 +53,7 @@ class AnswerDecoder:
         return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Return the events of one read. Raises KodeError `TooLarge` without an end in sight."""
+        """Return the events of one read. Raises KodeError `TooLarge` past the limit."""
         if not self._is_stream:
             self._whole_size += len(data)
             if not self._whole:

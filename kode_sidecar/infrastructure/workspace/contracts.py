@@ -1,4 +1,4 @@
-"""The user's files as somebody sees them."""
+"""The contract of a view of the user's files, with or without a session."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,39 +10,39 @@ from kode_sidecar.infrastructure.workspace.workspace import Purpose, TextView, W
 
 
 class SessionFileView(Protocol):
-    """The user's files as one session's model sees them: with all that its proposals would do."""
+    """The user's files as one session's model sees them: with its proposals applied."""
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
-        """As `Workspace.document`, also for files that are only proposed.
+        """As `Workspace.document`, but also for files that are only proposed.
 
-        Such a document has the URI of the place where the file would be, and no version. Raises
+        The document of a proposed file has the URI of its future place, and no version. Raises
         `NotFound` for a file whose deletion, or move to another place, is pending.
         """
         ...
 
     async def load(self, path: str, purpose: Purpose) -> Document:
-        """As `document`; the editor may have to open a file whose encoding only it knows."""
+        """As `document`; may ask the editor to open a file whose encoding only the editor knows."""
         ...
 
     def view(self, document: Document) -> TextView:
-        """Return the document's text with pending edits; its note says so."""
+        """Return the document's text with pending edits; the view's note mentions them."""
         ...
 
     def pending_paths(self) -> Sequence[str]:
-        """URIs of the files whose text is another one than that of the editor or the disk."""
+        """Return the URIs of files whose text differs from that of the editor or the disk."""
         ...
 
     def added(self) -> Sequence[Location]:
-        """Places where a file would be created, or moved to."""
+        """Return the places where a file would be created, or moved to."""
         ...
 
     def removed(self) -> Sequence[Location]:
-        """Places whose file would be deleted, or moved away."""
+        """Return the places whose file would be deleted, or moved away."""
         ...
 
 
 def targets_seen(workspace: Workspace, files: SessionFileView, path: str) -> tuple[Location, ...]:
-    """As `Workspace.targets`; a place also exists where a file is proposed there or below.
+    """As `Workspace.targets`, but also for a place at or below which a file is proposed.
 
     Raises KodeError `PathOutsideRoots` and `NotFound`.
     """

@@ -1,4 +1,4 @@
-"""Files that must not reach a model because of their names: they hold credentials (W11)."""
+"""Recognises by their names files that hold credentials and must not reach a model (W11)."""
 
 import re
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ _IN_FOLDER = {
     (".rclone", "config"),
     (".hg", "hgrc"),
 }
-# What editors and people put behind the name of a copy: `.env~`, `id_rsa.bak`, `.env.swp`.
+# What editors and people append to the name of a copy: `.env~`, `id_rsa.bak`, `.env.swp`.
 _TAIL = re.compile(
     r"(?:~|[._-](?:bak|backup|old|orig|original|save|saved|copy|tmp|temp|new|prev|sw[a-p]|rej|"
     r"disabled|\d{1,14})|\s?\(\d{1,3}\)|\s-\scopy)\Z"
@@ -93,11 +93,11 @@ SECRET_PATTERNS = (
     *_FILES,
     *sorted("/".join(names) for names in _IN_FOLDER),
 )
-"""Names at any depth, as people read them; but for the harmless ones. Copies count as well."""
+"""Names at any depth, for people to read, except the harmless ones. Copies of them count, too."""
 
 
 def is_secret_path(parts: Sequence[str]) -> bool:
-    """Return whether a file holds credentials by its name. `parts` lead down from a root."""
+    """Return whether a file holds credentials by its name. `parts` are its names below a root."""
     names = [fold_name(part) for part in parts]
     if not names:
         return False
@@ -113,7 +113,7 @@ def _is_secret(folders: Sequence[str], name: str) -> bool:
 
 
 def _originals(name: str) -> list[str]:
-    """Return the name, and those of which it may be a copy."""
+    """Return the name, and the names of which it may be a copy."""
     names = [name]
     if name.startswith("#") and name.endswith("#"):
         names.append(name.strip("#"))

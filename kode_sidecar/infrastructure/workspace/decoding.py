@@ -1,6 +1,6 @@
-"""Bytes of a file to text: BOM, then strict UTF-8, then the configured encoding, else an error.
+"""Decodes a file's bytes: by BOM, then strict UTF-8, then the configured encoding, else an error.
 
-Nothing is ever replaced or guessed: a wrong guess would be written back by an edit.
+Nothing is ever replaced or guessed: an edit would write a wrong guess back.
 """
 
 import codecs
@@ -19,7 +19,7 @@ _BOMS = (
 )
 # GB 18030 extends the other two; editors that say GBK mean the largest of them.
 _CHINESE = {"gb2312", "gbk", "gb18030"}
-# These would take a BOM for a character, and write one that was not there.
+# Without a byte order, these codecs would write a BOM that was not there.
 _WITHOUT_BOM = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _BINARY_PROBE_BYTES = 8192
 _CODECS = tuple(dict.fromkeys([*aliases, *aliases.values()]))
@@ -51,16 +51,16 @@ def python_codec(name: str | None) -> str | None:
 
 
 def character_set(name: str | None) -> str | None:
-    """Return the codec of the characters that files with the setting `fileEncoding` can hold.
+    """Return the codec whose characters a file with the setting `fileEncoding` can hold.
 
-    GB 18030 reads all that says GBK, but an editor that saves GBK loses what GBK lacks.
+    We read GBK as GB 18030, but an editor that saves GBK loses characters that GBK lacks.
     """
     codec = python_codec(name)
     return codecs.lookup(name).name if name and codec == "gb18030" else codec
 
 
 def editor_charset(name: str) -> str:
-    """Return the codec of the characters that an editor saves in an encoding of that name.
+    """Return the codec whose characters an editor can save in an encoding of that name.
 
     Editors write `windows1252`, `iso88591`, `utf8bom` and `ucs-2le`. Empty for an unknown name.
     """
@@ -80,7 +80,7 @@ def _is_text(codec: str) -> bool:
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether the first 8 KB hold a NUL, and no BOM of an encoding that has these."""
+    """Return whether the first 8 KB hold a NUL, without a BOM of an encoding that has NULs."""
     return b"\x00" in data[:_BINARY_PROBE_BYTES] and not data.startswith(
         tuple(bom for bom, _ in _BOMS)
     )
@@ -96,7 +96,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def encode(text: str, encoding: str, *, bom: bool) -> bytes:
-    """The bytes of a file that `decode` read so. Raises UnicodeEncodeError."""
+    """Encode a text in the encoding that `decode` found. Raises UnicodeEncodeError."""
     mark = next((mark for mark, name in _BOMS if name == encoding), b"") if bom else b""
     return mark + text.encode(encoding)
 

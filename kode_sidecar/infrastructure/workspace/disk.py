@@ -1,4 +1,4 @@
-"""Reading one file from disk, sure that it is the file the guard looked at (W11)."""
+"""Reads one file from disk, and ensures that it is the file the guard checked (W11)."""
 
 import os
 import stat
@@ -28,9 +28,9 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What tells two states of a file apart without reading it. `mtime_ns` since 1970, UTC.
+    """Distinguishes two states of a file without reading it. `mtime_ns` since 1970, UTC.
 
-    `young`: written so lately that another write might not show in `mtime_ns`.
+    `young`: written so recently that another write might not change `mtime_ns`.
     """
 
     mtime_ns: int
@@ -40,24 +40,24 @@ class FileStatus:
 
     @classmethod
     def of(cls, status: os.stat_result) -> "FileStatus":
-        """From what the system says."""
+        """Make a status from the system's."""
         young = time.time_ns() - status.st_mtime_ns < _CLOCK_STEP_NS
         return cls(status.st_mtime_ns, status.st_size, status.st_ino, young)
 
     def still_holds(self, path: Path) -> bool:
-        """Return whether a file surely has not changed since. Raises OSError if it is gone."""
+        """Return whether a file has certainly not changed. Raises OSError if it is gone."""
         now = os.stat(path)
         same = (self.mtime_ns, self.size) == (now.st_mtime_ns, now.st_size)
         return same and self.inode == now.st_ino and not self.young
 
 
 def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes that `read_with_status` reads; raises the same."""
+    """Return only the bytes of `read_with_status`; raises as that does."""
     return read_with_status(location, limit)[0]
 
 
 def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[bytes, FileStatus]:
-    """Return all bytes of a regular file with one name; no link is followed on the way.
+    """Return all bytes of a regular file without other hard links; follows no link on the way.
 
     Raises KodeError `NotFound`, `NotEditable` (a folder, a device), `Denied` (no right to read,
     a hard link, swapped while opening) and `TooLarge`.
@@ -75,7 +75,7 @@ def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[b
 
 
 def read_beginning(location: Location, count: int) -> tuple[bytes, FileStatus]:
-    """Return at most `count` bytes, with the same care; raises the same but `TooLarge`."""
+    """Return the first `count` bytes; raises as `read_with_status`, except `TooLarge`."""
     with _opened(location) as (file, opened):
         return file.read(count), FileStatus.of(opened)
 
@@ -115,7 +115,7 @@ def _check_kind(status: os.stat_result, name: str) -> None:
 def _open_beneath(root: Path, parts: Sequence[str]) -> int:
     """Open a file name by name from the root, so that no folder on the way can be a link.
 
-    Where the platform has no such call (Windows) the caller's comparison has to do.
+    Windows has no such call: there the caller's comparison must suffice.
     """
     if os.open not in os.supports_dir_fd:
         return os.open(root.joinpath(*parts), _FILE)

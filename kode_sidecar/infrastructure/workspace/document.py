@@ -20,19 +20,19 @@ from kode_sidecar.core.text.text_lines import (
 )
 from kode_sidecar.core.text.uris import canonical_key, uri_to_path
 
-if TYPE_CHECKING:  # what reads the disk is loaded after the process answers
+if TYPE_CHECKING:  # the modules that read the disk load after the process answers
     from kode_sidecar.infrastructure.workspace.disk import FileStatus
 
 LARGE_CHARS = 250_000
-"""Work on a text beyond this would hold the event loop up; it is done beside it."""
+"""Work on a longer text would block the event loop, so it runs in a thread."""
 
 MAX_SHIFTS = 256
-"""So many shifts are kept before they are worked into the offsets."""
+"""The number of shifts that are collected before they are added to the offsets."""
 
 
 @dataclass(frozen=True)
 class TextChange:
-    """`text` took the place of `[start, end)`: code-point offsets in the text before it."""
+    """The replacement of `[start, end)` by `text`: code-point offsets in the text before it."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ def text_rev(text_lf: str) -> str:
 
 
 class LineStarts:
-    """The offset of each line of `lines`, as far as somebody has asked.
+    """The offset of each line of `lines`, computed when asked for.
 
     A change within a line moves all lines below it. That is noted as a shift, once for all of them:
     from line `_from[k]` on, offsets are `_by[k]` more than `_starts` says.
@@ -65,13 +65,13 @@ class LineStarts:
         return self._starts[line] + (self._by[at - 1] if at else 0)
 
     def all(self) -> Sequence[int]:
-        """Return those of all lines."""
+        """Return the offsets of all lines."""
         self._know(len(self._lines))
         self._settle()
         return self._starts
 
     def grow(self, line: int, by: int) -> None:
-        """One line became longer by so much; the lines below it are the same."""
+        """Shift the lines below a line that became longer by `by`."""
         at = bisect_left(self._from, line + 1)
         if self._from[at : at + 1] != [line + 1]:
             self._from.insert(at, line + 1)
@@ -81,20 +81,20 @@ class LineStarts:
             self._settle()
 
     def forget(self, line: int) -> None:
-        """Nothing is known of this line and those below any more."""
+        """Drop the offsets of this line and those below."""
         del self._starts[line:]
         at = bisect_left(self._from, line)
         del self._from[at:], self._by[at:]
 
     def _settle(self) -> None:
-        """Work the shifts into the offsets."""
+        """Add the shifts to the offsets."""
         ends = [*self._from[1:], len(self._starts)]
         for start, end, by in zip(self._from, ends, self._by, strict=False):
             self._starts[start:end] = [offset + by for offset in self._starts[start:end]]
         self._from, self._by = [], []
 
     def _know(self, count: int) -> None:
-        """Extend what is known to the first `count` lines."""
+        """Compute the offsets of the first `count` lines."""
         self._settle()
         known = len(self._starts)
         if known < count:
@@ -108,8 +108,8 @@ class Document:
 
     `uri` is as the editor wrote it (made from the path for a file read from disk), `key` its
     canonical form. `version` is None for a text read from disk. `encoding` (a codec's name) and
-    `bom` describe the bytes on disk, not the text; `saved_as` is the codec that the editor told, ""
-    where it did not. `status` is the file's when its text was read from there. While `synced` is
+    `bom` describe the bytes on disk, not the text; `saved_as` is the codec that the editor named,
+    or "". `status` is that of the file when its text was read from disk. While `synced` is
     false the text must not be used; `unsynced_reason` says why. Lines end only where LSP says so.
     """
 
@@ -144,16 +144,16 @@ class Document:
 
     @property
     def synced(self) -> bool:
-        """Whether the text is known to be the editor's."""
+        """True if the text is known to be the editor's."""
         return not self.unsynced_reason
 
     @property
     def charset(self) -> str:
-        """The codec of all characters that can be saved there."""
+        """The codec of all characters that the file can hold."""
         return self.saved_as or self._charset or self.encoding
 
     def learn_encoding(self, encoding: str, charset: str, *, bom: bool, at: "FileStatus") -> None:
-        """Note how the bytes of an open file were found on disk, and when that was."""
+        """Note the encoding of an open file's bytes on disk, and the file's status at that time."""
         self.encoding, self._charset, self.bom = encoding, charset, bom
         self.learned_at = at
 
@@ -219,8 +219,8 @@ class Document:
     def replace_range(self, span: Range, text: str, encoding: PositionEncoding) -> TextChange:
         """Apply one ranged content change of `didChange`; costs no more than the change.
 
-        Raises ValueError for a range that cannot be meant: negative, backwards, or starting
-        more than one line past the end. Only `Documents` calls it, on open documents.
+        Raises ValueError for an impossible range: negative, backwards, or starting more than one
+        line past the end. Only `Documents` calls it, on open documents.
         """
         lines = self._split()
         first, first_column = self._locate(span.start, encoding)
@@ -235,7 +235,7 @@ class Document:
         head = lines[first][:first_column] if first < len(lines) else ""
         tail = lines[last][last_column:] if last < len(lines) else ""
         if not head and first > 0 and lines[first - 1].endswith("\r"):
-            first -= 1  # a "\n" put after a lone "\r" makes one line end of the two
+            first -= 1  # a "\n" inserted after a lone "\r" joins it into one line end
             head = lines[first]
         fresh = split_lines(head + text + tail)
         one = len(fresh) == 1 and first == last < len(lines)
@@ -248,7 +248,7 @@ class Document:
         return change
 
     def replace_all(self, text: str) -> TextChange | None:
-        """Take a whole new text; the smallest change that leads to it, None for the same text.
+        """Take a whole new text; return the smallest change to it, or None for the same text.
 
         Only `Documents` calls it, on open documents.
         """
@@ -269,14 +269,14 @@ class Document:
         self._starts = LineStarts(())
 
     def _split(self) -> list[str]:
-        """The lines; split when somebody asks, for many a document is opened and never read."""
+        """Return the lines, split on demand: many documents are opened and never read."""
         if self._lines is None:
             self._lines = split_lines(self.text)
             self._starts = LineStarts(self._lines)
         return self._lines
 
     def _locate(self, position: Position, encoding: PositionEncoding) -> tuple[int, int]:
-        """Line index and code-point column; the index is `len(lines)` only after a line end."""
+        """Return line index and code-point column; `len(lines)` only after a final line end."""
         if position.line < 0 or position.character < 0:
             raise ValueError("a position is negative")
         lines = self._split()

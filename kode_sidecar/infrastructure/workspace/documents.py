@@ -1,4 +1,4 @@
-"""The buffer store: open documents as the editor holds them, fed by document sync.
+"""Stores the open documents as the editor holds them, fed by document sync.
 
 Source: LSP 3.17, "Text Document Synchronization". A message that cannot be applied never
 raises; it marks its document unsynced, and nothing reads or edits that document until the
@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """What happened to a document, told while its text is as it was right after.
+    """An event of a document, reported while its text is still as right after it.
 
-    A `didChange` is told once per entry of its contentChanges, in order: `entries` holds that
+    A `didChange` is reported once per entry of its contentChanges, in order: `entries` holds that
     one change (none if it changed nothing) and `last` is true for the final one. `opened` is a
-    new beginning, also when a full text mends an unsynced document: no offset of the text before
-    can be carried over. After `closed` and `unsynced` the text is no longer the editor's.
+    new start, also when a full text resyncs an unsynced document: no offset in the old text
+    remains valid. After `closed` and `unsynced` the text is no longer the editor's.
     """
 
     document: Document
@@ -42,7 +42,7 @@ class DocumentChange:
 class Documents:
     """All open documents. Use it from one thread.
 
-    `tell_fault` takes a line for the author of the client, about what was ignored or repaired.
+    `tell_fault` takes a line for the client's author about what was ignored or corrected.
     """
 
     def __init__(self, position_encoding: PositionEncoding) -> None:
@@ -61,7 +61,7 @@ class Documents:
         return list(self._documents.values())
 
     def subscribe(self, listener: Callable[[DocumentChange], None]) -> Callable[[], None]:
-        """Call `listener` on every change, in the order of subscription; returns its end."""
+        """Call `listener` on every change, in order of subscription; return the unsubscriber."""
         token = object()
         self._listeners[token] = listener
 
@@ -71,7 +71,7 @@ class Documents:
         return unsubscribe
 
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> None:
-        """`textDocument/didOpen`; opening an open document replaces it."""
+        """Handle `textDocument/didOpen`; opening an open document replaces it."""
         if (known := self.get(uri)) is not None and known.synced:
             self.tell_fault(f"didOpen: {uri} is open already; the text told now takes its place")
         document = Document(uri, text, version=version, language_id=language_id, is_open=True)
@@ -80,9 +80,9 @@ class Documents:
         self._tell(document, "opened")
 
     def tell_encoding(self, uri: str, name: str) -> None:
-        """The editor saves a document in the encoding of that name, until it closes it.
+        """Note the encoding in which the editor saves a document, until it closes it.
 
-        It may be said before the document is opened. An unknown name tells nothing.
+        The call may come before the document is opened. An unknown name counts as none.
         """
         key = canonical_key(uri)
         self._charsets[key] = editor_charset(name)
@@ -91,7 +91,7 @@ class Documents:
             document.saved_as = self._charsets[key]
 
     def change(self, uri: str, version: int | None, content_changes: Any) -> None:
-        """`textDocument/didChange`, full or incremental, as decoded dicts or structs."""
+        """Handle `textDocument/didChange`, full or incremental, as decoded dicts or structs."""
         document = self.get(uri)
         if document is None:
             self.tell_fault(f"didChange: {uri} is not open; nothing reads it until it is opened")
@@ -110,7 +110,7 @@ class Documents:
             self._apply(document, change, last=index == len(changes) - 1)
 
     def save(self, uri: str, text: str | None) -> None:
-        """`textDocument/didSave`; a text that differs from ours is taken as a full change."""
+        """Handle `textDocument/didSave`; a text that differs from ours counts as a full change."""
         document = self.get(uri)
         if document is None:
             self.tell_fault(f"didSave: {uri} is not open; nothing was done")
@@ -121,7 +121,7 @@ class Documents:
             self._tell(document, "saved")
 
     def close(self, uri: str) -> None:
-        """`textDocument/didClose`."""
+        """Handle `textDocument/didClose`."""
         document = self.get(uri)
         if document is None:
             self.tell_fault(f"didClose: {uri} is not open; nothing was done")
@@ -132,7 +132,7 @@ class Documents:
             self._tell(document, "closed")
 
     def show(self, uri: str, base: str, text: str) -> None:
-        """Report what became of a text, as an editor does that opens a file to change it."""
+        """Open a document if needed, and change its text: as an editor that applies an edit."""
         document = self.get(uri)
         if document is None:
             self.open(uri, "", 1, base)
@@ -142,7 +142,7 @@ class Documents:
             self.change(uri, version, [ContentChange(text=text)])
 
     def mark_unsynced(self, uri: str, reason: str) -> None:
-        """Declare our text of `uri` wrong until `didOpen` or a full text; known or not."""
+        """Mark our text of `uri` as wrong until `didOpen` or a full text; `uri` may be unknown."""
         document = self.get(uri)
         if document is None:
             document = Document(uri, "", is_open=True)

@@ -1,4 +1,4 @@
-"""Files that a session has proposed to create, move or delete: nothing of it is on disk."""
+"""Tracks files that a session has proposed to create, move or delete; the disk is unchanged."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from kode_sidecar.infrastructure.workspace.paths import Location
 class FileChange:
     """One file to create with `text`, to rename to `target`, or to delete while it has `text`.
 
-    `text` has the line ends of a file that is or was there, or one for all lines where it is only
-    proposed. `uri` is the editor's spelling of the file.
+    `text` has the line ends of a file that is or was there, or uniform ones in a proposed file.
+    `uri` is the editor's spelling of the file.
     """
 
     id: str
@@ -37,21 +37,21 @@ class FileChange:
 
     @property
     def target_uri(self) -> str | None:
-        """Where a renamed file goes."""
+        """The new URI of a renamed file."""
         return path_to_uri(self.target.path) if self.target else None
 
     @property
     def adds(self) -> Location | None:
-        """The place where there is a file afterwards and was none before."""
+        """The place that gets a file by this change."""
         return self.place if self.kind == "create" else self.target
 
     @property
     def removes(self) -> Location | None:
-        """The place where there is none afterwards."""
+        """The place that loses its file by this change."""
         return None if self.kind == "create" else self.place
 
     def inverse(self) -> "FileChange":
-        """Return what takes it back once it is done."""
+        """Return the change that reverts this one."""
         if self.kind == "rename" and self.target is not None:
             uri = path_to_uri(self.target.path)
             return FileChange(self.id, "rename", uri, self.target, self.place)
@@ -62,8 +62,8 @@ class FileChange:
 class FileChanges:
     """Pending changes of files, each in a turn; a branch of the conversation sees its own.
 
-    Of what is done it keeps the inverse, under the same id. It also knows the text of files that
-    were created in an editor which neither syncs nor has saved them yet.
+    For a finished change it holds the inverse, under the same id. It also holds the text of files
+    created in an editor that neither syncs them nor has saved them yet.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class FileChanges:
         self._unsaved: dict[Path, FileChange] = {}
 
     def enter_branch(self, turn_ids: Collection[str]) -> None:
-        """See the changes of these turns, and no others, from now on."""
+        """Show only the changes of these turns from now on."""
         self._branch = frozenset(turn_ids)
 
     def add(self, change: FileChange, turn_id: str) -> None:
@@ -83,22 +83,22 @@ class FileChanges:
         self._turns[change.id] = turn_id
 
     def remove(self, ids: Iterable[str]) -> None:
-        """These changes are no longer pending, whatever became of them."""
+        """Drop these changes: they are no longer pending."""
         for change_id in ids:
             self._changes.pop(change_id, None)
             self._turns.pop(change_id, None)
 
     def detach(self, ids: Iterable[str]) -> None:
-        """No branch sees these changes any more; they may be tried again."""
+        """Hide these changes from every branch, but keep them so that they can be retried."""
         for change_id in ids:
             self._turns.pop(change_id, None)
 
     def find(self, change_id: str) -> FileChange | None:
-        """Return the change to do, or once it is done the one that takes it back."""
+        """Return the pending change, or the inverse of a finished one, or None."""
         return self._changes.get(change_id) or self._inverses.get(change_id)
 
     def finish(self, change: FileChange) -> None:
-        """The change, or its inverse, is done."""
+        """Note that the change, or its inverse, was applied."""
         self.remove([change.id])
         self._inverses[change.id] = change.inverse()
 
@@ -108,21 +108,21 @@ class FileChanges:
         return [one for one in self._changes.values() if self._turns.get(one.id) in mine]
 
     def adding(self, real: Path) -> FileChange | None:
-        """Return the change that would put a file at this place."""
+        """Return the visible change that would add a file at this place."""
         return next((c for c in self.visible() if c.adds and c.adds.real == real), None)
 
     def removing(self, real: Path) -> FileChange | None:
-        """Return the change that would take the file at this place away."""
+        """Return the visible change that would remove the file at this place."""
         return next((c for c in self.visible() if c.removes and c.removes.real == real), None)
 
     def assume_created(self, change: FileChange) -> None:
-        """The editor has created this file, but nobody can see it yet."""
+        """Note that the editor has created this file, which is neither synced nor saved yet."""
         self._unsaved[change.place.real] = change
 
     def unsaved(self, real: Path) -> FileChange | None:
-        """Return a file created in the editor that was never seen since."""
+        """Return a file created in the editor that has not been seen since."""
         return self._unsaved.get(real)
 
     def forget_unsaved(self, real: Path) -> None:
-        """The file was seen, or it is gone."""
+        """Drop an unsaved file: it was seen, or it is gone."""
         self._unsaved.pop(real, None)

@@ -1,8 +1,8 @@
 """Remembers what one session's model was shown of the user's files, and what changed since (C13).
 
-Two texts of a file are kept apart. The model reads one with its own pending edits; `was_shown`
-answers for that, by revision. Others change the editor's text, which is without them; the lines of
-it that the model knows are moved along with every change.
+Each file has two texts. The model reads the one with its pending edits; `was_shown` answers for
+that text, by revision. Others change the editor's text, without those edits; the lines of it that
+the model knows are moved along with every change.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from kode_sidecar.infrastructure.workspace.disk import FileStatus
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document, text_rev
 
 Loss = Literal["", "deleted", "unreadable"]
-"""Why the text of a file cannot be had any more; "" where it can."""
+"""Why the text of a file is not available any more, or ""."""
 
 MAX_FILES = 1_000
 MAX_REVISIONS = 8
 MAX_KEPT_CHARS = 50_000_000
-"""Beyond these the file, or the revision, that was used least lately is forgotten: as if unread."""
+"""Above these limits the least recently used file or revision is dropped, and counts as unread."""
 
 
 @dataclass
 class _Revision:
-    """A text of which the model was shown lines; `rev` is computed on demand."""
+    """A text and the lines of it that the model was shown; `rev` is computed on demand."""
 
     text: str
     lines: SeenLines = field(default_factory=SeenLines)
@@ -43,16 +43,15 @@ class _Revision:
 
 @dataclass
 class FileRecord:
-    """What is known of one file that was read or edited.
+    """The record of one file that was read or edited.
 
     `text` (LF) is the editor's when last compared, `lines` are the lines of it that the model
-    knows, and `told` is the text that the model believes to be there. `status` is that of the file
-    when its text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never.
-
-    `changed` is True once somebody else changed the file since the last read or own edit,
-    `announced` once the user was told. `lost` says why the text is gone; `lost_untold` is True
-    until the model is told. `earlier` holds changes by others, as pairs of texts, that the model
-    was not told before it edited the file itself.
+    knows, and `told` is the text last reported to the model. `status` is that of the file when its
+    text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never. `changed` is True
+    once somebody else changed the file since the last read or own edit, `announced` once the user
+    was notified. `lost` says why the text is gone; `lost_untold` is True until the model is
+    notified. `earlier` holds changes by others, as pairs of texts, that were not reported to the
+    model before it edited the file itself.
     """
 
     key: str
@@ -73,12 +72,12 @@ class FileRecord:
 
     @property
     def has_news(self) -> bool:
-        """True while others changed something that the model was not told."""
+        """True while changes by others are not yet reported to the model."""
         return self.lost_untold or bool(self.earlier) or self.told != self.text
 
     @property
     def size(self) -> int:
-        """The number of characters kept for the file."""
+        """The number of characters stored for the file."""
         return len(self.text) + sum(len(revision.text) for revision in self.revisions)
 
 
@@ -92,10 +91,10 @@ class ForeignChange:
 
 
 class Freshness:
-    """The files that one session read or edited; the one used last comes last. One thread.
+    """The files that one session read or edited, the most recently used last. One thread.
 
-    `current` returns a document as the editor holds it, as far as that is known
-    (`Overlay.current`); `now` returns the time.
+    `current` returns a document as the editor holds it, as far as we know (`Overlay.current`);
+    `now` returns the time.
     """
 
     def __init__(self, current: Callable[[Document], Document], now: Callable[[], str]) -> None:
@@ -133,8 +132,8 @@ class Freshness:
     ) -> None:
         """Note that the model turned `before` into `after`: it knows the lines that it wrote.
 
-        Both are LF, the document's text with the session's pending edits in it. Where the `runs` of
-        changed lines are known they need not be compared.
+        Both are LF, the document's text with the session's pending edits in it. Given the `runs` of
+        changed lines, the texts are not compared.
         """
         record = self._use(self._current(document))
         record.status = document.status
@@ -145,21 +144,20 @@ class Freshness:
         self._forget()
 
     def was_shown(self, key: str, rev: str, start: int, end: int) -> bool:
-        """Return whether all lines from `start` to `end` were shown in a revision, or none is
-        asked.
+        """Return whether all lines from `start` to `end` (maybe none) were shown in a revision.
 
-        `rev` is the SHA-256 of the text, or the beginning of it that the model was given.
+        `rev` is the SHA-256 of the text, or the prefix of it that the model was given.
         """
         revision = self._shown(key, rev)
         return revision is not None and covers(revision.lines.seen, start - 1, end)
 
     def text_of(self, key: str, rev: str) -> str | None:
-        """Return the text (LF) of a revision of which lines were shown; None if forgotten."""
+        """Return the text (LF) of a revision of which lines were shown; None if dropped."""
         revision = self._shown(key, rev)
         return revision.text if revision else None
 
     def meet(self, document: Document) -> FileRecord | None:
-        """Compare what is known of a file with its text now; return None for a file never used."""
+        """Update a file's record to its text now; return None for a file without a record."""
         record = self._files.get(document.key)
         if record is not None:
             self._meet(record, self._current(document))
@@ -167,7 +165,7 @@ class Freshness:
         return record
 
     async def catch_up(self, document: Document) -> FileRecord | None:
-        """As `meet`; a large text is compared beside the event loop."""
+        """As `meet`, but compare a large text in a thread."""
         record = self._files.get(document.key)
         known, text = record.text if record else "", self._current(document).lf_text
         if record is not None and len(text) >= LARGE_CHARS and known != text:
@@ -185,7 +183,7 @@ class Freshness:
             record.announced = False
 
     def gaps(self, document: Document, start: int, end: int) -> tuple[Gap, ...]:
-        """Return what is wrong with changing `[start, end)`, offsets in a document of `current`."""
+        """Return the gaps in what the model knows of `[start, end)`, offsets in `document`."""
         record = self._files.get(document.key)
         if record is None:
             return ("unread",) if document.text else ()
@@ -196,7 +194,7 @@ class Freshness:
         return record.lines.gaps(bisect_left(starts, start), bisect_left(starts, end))
 
     def gaps_in_all(self, key: str) -> tuple[Gap, ...]:
-        """Return what is wrong with changing all of a file, by the text last compared."""
+        """Return the gaps in what the model knows of a whole file, by the text last compared."""
         record = self._files.get(key)
         if record is None:
             return ("unread",)
@@ -204,7 +202,7 @@ class Freshness:
         return record.lines.gaps(0, lines) if lines else ()
 
     def differs(self, document: Document) -> bool:
-        """Return whether a file's text is another one than was last met, which is not followed."""
+        """Return whether a file's text differs from its record, without updating the record."""
         record = self._files.get(document.key)
         return record is not None and record.text != self._current(document).lf_text
 
@@ -213,7 +211,7 @@ class Freshness:
     ) -> None:
         """Note that the session's own edits turned the editor's text `before` into `after` (raw).
 
-        Where these `edits` of whole lines are known the texts need not be compared.
+        Given these `edits` of whole lines, the texts are not compared.
         """
         record = self._files.get(key)
         if record is None:
@@ -230,7 +228,7 @@ class Freshness:
         record.edited_at = self._now()
 
     def moved(self, key: str, uri: str, path: Path) -> None:
-        """Note that the session renamed the file; what is known of it moves along."""
+        """Note that the session renamed the file; its record moves along."""
         record = self._files.pop(key, None)
         if record is not None:
             record.key, record.uri, record.path = canonical_key(uri), uri, path
@@ -257,7 +255,7 @@ class Freshness:
         self._forget()
 
     def untold(self, key: str) -> ForeignChange | None:
-        """Return what others did to a file that the model was not told yet."""
+        """Return the changes by others to a file that are not yet reported to the model."""
         record = self._files[key]
         last = [(record.told, record.text)] if record.told != record.text else []
         lost: Loss = record.lost if record.lost_untold else ""
@@ -265,14 +263,14 @@ class Freshness:
         return ForeignChange(key, steps, lost) if steps or lost else None
 
     def tell(self, key: str) -> None:
-        """Note that the model was told what `untold` returned."""
+        """Note that the changes of `untold` were reported to the model."""
         record = self._files[key]
         record.earlier.clear()
         record.told = record.text
         record.lost_untold = record.announced = False
 
     def _use(self, current: Document) -> FileRecord:
-        """Return the record of a document, brought to its text of now, as the one used last."""
+        """Return a document's record, updated to its text now, as the most recently used."""
         record = self._files.pop(current.key, None)
         if record is None:
             text = current.lf_text
@@ -295,7 +293,7 @@ class Freshness:
             record.changed = True
 
     def _all_seen(self, record: FileRecord) -> bool:
-        """Return whether the lines that others changed since were all shown as they are now."""
+        """Return whether all lines that others changed since were shown in their present form."""
         if record.told == record.text:
             return True
         seen = record.lines.seen
@@ -337,6 +335,6 @@ def _beneath(current: str, text: str, span: Span) -> Iterator[Span]:
 
 
 def _part(first: int, last: int, target: int, start: int, end: int) -> Span:
-    """`[first, last)` within `[start, end)`, moved so that `first` is at `target`."""
+    """Cut `[first, last)` to `[start, end)`, and move it so that `first` is at `target`."""
     low, high = max(first, start), min(last, end)
     return (low - first + target, max(high, low) - first + target)

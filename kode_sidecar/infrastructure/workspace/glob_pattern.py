@@ -1,9 +1,8 @@
-"""Patterns as in `.gitignore`, matched in time linear in the path, whoever wrote them.
+"""Matches patterns as in `.gitignore`, in time linear in the path, whoever wrote them.
 
-A regular expression made from `*a*b*c*` by the book tries every way to share a name out among the
-stars: a project could hang the process with one long file name. Here each star takes the shortest
-text that lets the next letters match and never thinks again, which finds a match if there is one.
-
+The usual regular expression for `*a*b*c*` tries every way to divide a name among the stars: a
+project could hang the process with one long file name. Here each star takes the shortest text that
+lets the next letters match, without backtracking, which finds a match if there is one.
 Source: gitignore(5).
 """
 
@@ -56,12 +55,12 @@ class GlobPattern:
             return None
         if not anchored:
             names.insert(0, "**")
-        if names[-1] == "**":  # what is below, not the folder itself
+        if names[-1] == "**":  # matches everything below the folder, not the folder itself
             names.append("*")
         return cls(tuple(names), negated, folders_only)
 
     def matches(self, parts: Sequence[str], *, folder: bool) -> bool:
-        """Whether the pattern fits a path as a whole, by its names below the pattern's folder."""
+        """Return whether the pattern matches a whole path, given by names below its folder."""
         if self.folders_only and not folder:
             return False
         return _fits(self._tests, parts)
@@ -74,7 +73,7 @@ class GlobPattern:
 def _fits(tests: "Sequence[Callable[[str], object] | None]", parts: Sequence[str]) -> bool:
     """Return whether the tests accept the names one by one; None takes any number of names.
 
-    Only the last None ever has to take one more: what stood before it has fitted already.
+    To go on after a mismatch, only the last None must take one more name.
     """
     at = taken = 0
     resume: tuple[int, int] | None = None
@@ -113,7 +112,7 @@ def _name_test(glob: str) -> Callable[[str], object]:
 
 
 def _chunks(glob: str) -> list[list[str]]:
-    """Regular expressions for single characters, in lists that stars divide."""
+    """Return regular expressions for single characters, in lists that the stars separate."""
     chunks: list[list[str]] = [[]]
     at = 0
     while at < len(glob):
@@ -138,7 +137,7 @@ def _chunks(glob: str) -> list[list[str]]:
 def _bracket(glob: str, at: int) -> tuple[str, int] | None:
     """Return the regular expression of a set whose `[` stands before `at`, and where it ends.
 
-    None if it is not closed: then `[` is a character like others.
+    None if it is not closed: then `[` is an ordinary character.
     """
     negated = glob[at : at + 1] in ("!", "^")
     at += negated
@@ -162,7 +161,7 @@ def _bracket(glob: str, at: int) -> tuple[str, int] | None:
 
 
 def _member(glob: str, at: int) -> tuple[str, int]:
-    """One character of a set, and the place behind it."""
+    """Return one character of a set, and the index after it."""
     if glob[at] == "\\" and at + 1 < len(glob):
         return glob[at + 1], at + 2
     return glob[at], at + 1

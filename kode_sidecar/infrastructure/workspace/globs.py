@@ -1,4 +1,4 @@
-"""Which files count: patterns a model writes, ignore rules of a project."""
+"""Selects files: by the patterns a model writes, and by a project's ignore rules."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ _DEPENDENCY_NAMES = IGNORED_NAMES | frozenset(_DEPENDENCY_WORDS.split())
 
 _MAX_ALTERNATIVES = 64
 _MAX_RULES_BYTES = 1_000_000
-_MAX_RULES = 5_000  # of one file; those behind do not count
+_MAX_RULES = 5_000  # of one file; later ones are ignored
 
 
 def is_dependency(path: str) -> bool:
@@ -31,7 +31,7 @@ def is_dependency(path: str) -> bool:
 
 
 def compile_glob(pattern: str) -> Callable[[str], bool]:
-    """Return a test for paths with forward slashes, relative to the folder the pattern is meant in.
+    """Return a test for paths with forward slashes, relative to the pattern's folder.
 
     Rules as in `.gitignore`: without a slash a name at any depth, `**` any folders; and
     `{a,b}` for alternatives, a leading `!` for all but these. Raises KodeError `InvalidArguments`.
@@ -62,7 +62,7 @@ def _invalid(pattern: str) -> KodeError:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """`a.{b,c}` as `a.b` and `a.c`."""
+    """Expand `a.{b,c}` to `a.b` and `a.c`."""
     done: list[str] = []
     todo = [pattern]
     while todo:
@@ -78,20 +78,20 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 class IgnoreRules:
-    """The `.gitignore` files from a root down to a folder; the deepest that has a word decides."""
+    """The `.gitignore` files from a root down to a folder; the deepest one that matches decides."""
 
     def __init__(self, chain: Sequence[tuple[int, Sequence[GlobPattern]]] = ()) -> None:
         self._chain = tuple(chain)
 
     def entered(self, root: Root, parts: tuple[str, ...]) -> "IgnoreRules":
-        """These rules and those of the `.gitignore` in the folder at `parts` below the root."""
+        """Return these rules and those of the `.gitignore` in the folder at `parts`."""
         rules = _read_rules(root, parts)
         return IgnoreRules((*self._chain, (len(parts), rules))) if rules else self
 
     def ignores(self, parts: tuple[str, ...], *, folder: bool) -> bool:
         """Return whether a file or folder, by its names below the root, is ignored itself.
 
-        What lies in an ignored folder is ignored with it: ask for the folders on the way first.
+        Everything in an ignored folder is ignored: check the folders on the way first.
         """
         for depth, rules in reversed(self._chain):
             below = parts[depth:]
@@ -114,7 +114,7 @@ def rules_for(root: Root, parts: tuple[str, ...]) -> IgnoreRules:
 def is_ignored(
     root: Root, base: tuple[str, ...], parts: tuple[str, ...], *, folder: bool = False
 ) -> bool:
-    """Whether a file (or a folder) below `base` is ignored, itself or by a folder on the way."""
+    """Return whether a file or folder below `base` is ignored, itself or by a folder above it."""
     rules = rules_for(root, base)
     for depth in range(len(base) + 1, len(parts) + 1):
         if rules.ignores(parts[:depth], folder=folder or depth < len(parts)):
@@ -124,7 +124,7 @@ def is_ignored(
 
 
 def _read_rules(root: Root, parts: tuple[str, ...]) -> Sequence[GlobPattern]:
-    """Return the rules of the folder's own file, the last first: the last one that fits decides."""
+    """Return the rules of the folder's own file, last first: the last one that matches decides."""
     names = (*parts, ".gitignore")
     place = Location(
         root, root.path.joinpath(*names), root.real.joinpath(*names), names, "/".join(names)

@@ -1,7 +1,7 @@
-"""The editor's own language servers, asked over the wire, in the places that a model names (F6).
+"""Asks the editor's own language servers over the wire, about places that a model names (F6).
 
-They see the text that the editor has. A model sees its pending edits in it, too, so lines are
-translated both ways; a line that only one side has is said to be such.
+Language servers see the editor's text. A model also sees its pending edits, so line numbers are
+translated both ways; a line that only one side has is reported as such.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ async def _nobody(method: str, _params: Struct, _result: Any) -> Any:
 
 
 class LanguageServers:
-    """What the editor answers of its language servers; `served` are the queries it announced.
+    """Queries to the editor's language servers; `served` are those the editor announced.
 
-    Every method raises KodeError: `ToolFailed` where no answer comes in time, and what `ask` does.
+    Every method raises KodeError: `ToolFailed` without an answer in time, and as `ask` does.
     """
 
     def __init__(
@@ -58,38 +58,38 @@ class LanguageServers:
         self._answer_seconds = answer_seconds
 
     def serves(self, query: EditorQuery) -> bool:
-        """Whether the editor announced that it answers this."""
+        """Return whether the editor announced this query."""
         return query in self._served
 
     async def diagnostics(
         self, uri: str | None, *, after_edit: bool = False
     ) -> EditorDiagnosticsResult:
-        """What is wrong in a file, or in all that the editor knows of."""
+        """Return the diagnostics of a file, or of all files that the editor knows."""
         params = EditorDiagnosticsParams(uri=uri, after_edit=after_edit)
         return await self._query("diagnostics", params, EditorDiagnosticsResult)
 
     async def definition(self, uri: str, position: Position) -> EditorLocationsResult:
-        """Where the symbol at a place is defined."""
+        """Return where the symbol at a position is defined."""
         params = EditorPlaceParams(uri=uri, position=position)
         return await self._query("definition", params, EditorLocationsResult)
 
     async def references(self, uri: str, position: Position) -> EditorLocationsResult:
-        """Where the symbol at a place is used."""
+        """Return where the symbol at a position is used."""
         params = EditorPlaceParams(uri=uri, position=position)
         return await self._query("references", params, EditorLocationsResult)
 
     async def hover(self, uri: str, position: Position) -> EditorHoverResult:
-        """What the editor would show for a place."""
+        """Return the hover text of a position."""
         params = EditorPlaceParams(uri=uri, position=position)
         return await self._query("hover", params, EditorHoverResult)
 
     async def symbols(self, uri: str | None, query: str) -> EditorSymbolsResult:
-        """The symbols of a file, or those of the workspace that match."""
+        """Return the symbols of a file, or those of the workspace that match."""
         params = EditorSymbolsParams(uri=uri, query=query)
         return await self._query("symbols", params, EditorSymbolsResult)
 
     async def rename(self, uri: str, position: Position, new_name: str) -> EditorRenameResult:
-        """What a rename would change; nothing is applied."""
+        """Return the changes of a rename, without applying them."""
         params = EditorRenameParams(uri=uri, position=position, new_name=new_name)
         return await self._query("rename", params, EditorRenameResult)
 
@@ -106,7 +106,7 @@ class LanguageServers:
 
 
 class LineMap:
-    """Translates line numbers, from 0, between what a model sees of a file and what the editor has.
+    """Translates line numbers, from 0, between a model's text of a file and the editor's.
 
     Both are LF texts.
     """
@@ -117,11 +117,11 @@ class LineMap:
 
     @property
     def differs(self) -> bool:
-        """Whether the two texts differ at all."""
+        """True if the two texts differ."""
         return bool(self._runs)
 
     def held(self, line: int) -> int | None:
-        """The line of the editor's text; None for one that only the model sees."""
+        """Return the editor's line for a model's; None for a line that only the model sees."""
         shift = 0
         for a0, a1, _, b1 in self._runs:
             if line < a0:
@@ -132,7 +132,7 @@ class LineMap:
         return line + shift
 
     def seen(self, line: int) -> int | None:
-        """The line that the model sees; None for one that its pending edits replace."""
+        """Return the model's line for an editor's; None for a line that pending edits replace."""
         shift = 0
         for _, a1, b0, b1 in self._runs:
             if line < b0:
@@ -146,10 +146,10 @@ class LineMap:
 def place_of_symbol(
     document: Document, seen: str, line: int, symbol: str, encoding: PositionEncoding
 ) -> Position:
-    """Return where the editor has the `symbol` that a model sees in a line, from 1.
+    """Return the editor's position of the `symbol` that a model sees in a line, from 1.
 
-    `seen` is the document's text with pending edits. Raises KodeError `InvalidArguments` that says
-    where the symbol is, if it is not there.
+    `seen` is the document's text with pending edits. Raises KodeError `InvalidArguments`, which
+    names other lines with the symbol, if it is not in this one.
     """
     lines = split_lines(seen)
     column = _column(lines[line - 1], symbol) if line <= len(lines) else None
@@ -169,7 +169,7 @@ def place_of_symbol(
 
 
 def _column(line: str, symbol: str) -> int | None:
-    """Where a symbol begins in a line: as a word of its own if it is one, else anywhere."""
+    """Return where a symbol begins in a line: as a whole word if there is one, else anywhere."""
     whole = re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", line)
     at = whole.start() if whole else line.find(symbol)
     return at if at >= 0 else None

@@ -1,4 +1,4 @@
-"""Walking a folder: sorted, bounded, without ignored files and without following links."""
+"""Lists a folder's files: sorted, bounded, without ignored files and without following links."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """Files in the order of their names, folder by folder. `cut` says why it is not all, or ""."""
+    """Files in order of names, folder by folder. `cut` says why the list is incomplete, or ""."""
 
     files: tuple[ListedFile, ...]
     cut: str = ""
@@ -35,7 +35,7 @@ def list_tree(
 ) -> Listing:
     """Return at most `limit` files below a folder whose path relative to it `matches`.
 
-    Blocking: run it in a thread. It ends early when `stopped()`.
+    Blocking: run it in a thread. Ends early if `stopped()`.
     """
     root = start.root
     base = start.below
@@ -74,7 +74,7 @@ def _walk(root: Root, base: tuple[str, ...], stopped: Callable[[], bool]) -> Ite
 
 
 def _entries(root: Root, parts: tuple[str, ...]) -> list[os.DirEntry[str]]:
-    """Return what is in a folder, by name; nothing where it cannot be read."""
+    """Return a folder's entries by name; none if it cannot be read."""
     try:
         with os.scandir(root.real.joinpath(*parts)) as entries:
             return sorted(entries, key=lambda entry: entry.name)

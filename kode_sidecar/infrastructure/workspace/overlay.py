@@ -1,4 +1,4 @@
-"""The pending hunks of one session over the editor's text: what its model reads and edits."""
+"""Lays one session's pending hunks over the editor's text: the text its model reads and edits."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,14 +18,14 @@ from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.workspace import TextView, default_view
 
 MAX_LOGGED = 256
-"""Changes of a document that are kept before its hunks are moved past them."""
+"""The number of changes logged for a document before its hunks are moved past them."""
 
 
 @dataclass
 class _File:
-    """`text` is the one that the hunks' offsets refer to; `log` is what happened to it since.
+    """The hunks of one document. Their offsets refer to `text`; `log` has the changes since.
 
-    `adrift`: the text is another one, of unknown origin, so that the log cannot go on.
+    `adrift`: the document has another text, of unknown origin, so the log cannot continue.
     """
 
     text: str
@@ -40,26 +40,26 @@ class _File:
         self.text = after
 
     def settle(self) -> None:
-        """Move the hunks past all that is in the log."""
+        """Move the hunks past all changes in the log."""
         if len(self.log):
             self.follow(self.log.edits, apply_edits(self.text, self.log.edits))
             self.log.clear()
 
     def become(self, text: str) -> None:
-        """Move the hunks to a text, whatever happened to the one before."""
+        """Move the hunks to a new text, by comparison if the log does not lead to it."""
         self.settle()
         self.adrift = False
         if self.text != text:
             self.follow([Edit(0, len(self.text), text)], text)
-        self.text = text  # the same string, so that the next comparison costs nothing
+        self.text = text  # the identical object, so that the next comparison costs nothing
 
 
 @dataclass(frozen=True)
 class _SentText:
-    """What an editor should hold of a file it does not sync, while the disk has `disk`.
+    """The text an editor should hold of a file it does not sync, while the disk has `disk`.
 
-    `steps` are what was sent, oldest first: edits as hunks, and the revision of the text they are
-    edits of; not that text, for a file may be edited many times before it is saved.
+    `steps` are the edits sent, oldest first: hunks, and the revision of the text they edit. The
+    texts are not stored, since a file may be edited many times before it is saved.
     """
 
     disk: str
@@ -68,7 +68,7 @@ class _SentText:
 
     @property
     def hunks(self) -> Sequence[Hunk]:
-        """What was sent, in places of the disk's text."""
+        """All edits sent, with offsets in the disk's text."""
         found: list[Hunk] = []
         for _, edits in self.steps:
             found += [_on_disk(edit, found) for edit in edits]
@@ -76,14 +76,14 @@ class _SentText:
         return found
 
     def saved_as(self, text: str) -> "_SentText | None":
-        """Return what is still not saved once the disk has the text between two of the steps."""
+        """Return what is still unsaved if the disk has the text before one of the steps."""
         rev, befores = text_rev(text), [before for before, _ in self.steps]
         if text == self.document.text or rev not in befores:
             return None
         return _SentText(text, self.document, self.steps[befores.index(rev) :])
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text that is seen at last has what was sent, or rather has not."""
+        """Return whether the text now seen contains the sent edits, exactly or more likely so."""
         if text in (self.disk, self.document.text):
             return text != self.disk
         seen = split_lines(to_lf(text))
@@ -91,7 +91,7 @@ class _SentText:
 
 
 def _on_disk(edit: Hunk, sent: Sequence[Hunk]) -> Hunk:
-    """Return an edit of the text that `sent` made, in its place in the disk's text."""
+    """Return an edit of the text after `sent`, with offsets in the disk's text."""
     growth = 0
     for hunk in sent:
         if hunk.start + growth + len(hunk.new_text) <= edit.start:
@@ -113,12 +113,12 @@ def _distance(text: str, lines: Sequence[str]) -> int:
 class Overlay:
     """Hunks by document, each in a turn; a branch of the conversation sees those of its turns.
 
-    Beside them it tracks hunks that no branch sees: what would take an applied one back, under the
-    same id, and what was not applied and may be tried again.
+    It also tracks hunks that no branch sees: the inverse of an applied hunk, under the same id,
+    and hunks that were not applied and may be retried.
 
     Feed it every change of the open documents (`changed`, `replaced`) so that spans stay exact.
-    That costs next to nothing: the hunks are moved when somebody asks for them. What it missed,
-    such as a file changed on disk, it finds by comparing lines.
+    That is cheap, because hunks are moved only when asked for. Changes it missed, such as those
+    of a file on disk, it finds by comparing lines.
     """
 
     def __init__(self) -> None:
@@ -131,11 +131,11 @@ class Overlay:
         self._branch: frozenset[str] = frozenset()
 
     def enter_branch(self, turn_ids: Collection[str]) -> None:
-        """See the hunks of these turns, and no others, from now on."""
+        """Show only the hunks of these turns from now on."""
         self._branch = frozenset(turn_ids)
 
     def view(self, document: Document) -> TextView:
-        """Return the text the model sees, with its own pending edits in it; the note says so."""
+        """Return the text the model sees, with its pending edits; the note mentions them."""
         pending = self.pending(document)
         current = self.current(document)
         note = default_view(document).note
@@ -147,13 +147,13 @@ class Overlay:
         return TextView(to_lf(overlay_text(current.text, pending)), note)
 
     def text_of(self, document: Document) -> str:
-        """Return the text of `view`, LF line ends."""
+        """Return the text of `view`, with LF line ends."""
         return self.view(document).text_lf
 
     def current(self, document: Document) -> Document:
-        """Return the document as the editor holds it, as far as anybody knows.
+        """Return the document as the editor holds it, as far as we know.
 
-        An edit that was sent for a file that is not open is not on disk before it is saved.
+        An edit sent for a closed file is not on disk until the editor saves it.
         """
         sent = self._sent.get(document.key)
         if sent is None:
@@ -170,9 +170,9 @@ class Overlay:
         return sent.document
 
     def was_discarded(self, document: Document, hunk_id: str) -> bool:
-        """Return whether what was sent for a file that was not open turned out not to be there.
+        """Return whether an edit sent for a closed file turned out to be missing from it.
 
-        The hunk is followed as one that can be applied again then.
+        Its hunk is then tracked as one that can be applied again.
         """
         self._synced(document)
         return hunk_id in self._discarded
@@ -182,19 +182,19 @@ class Overlay:
         return [hunk for hunk in self.hunks(document) if not hunk.touched]
 
     def hunks(self, document: Document) -> list[Hunk]:
-        """Return the branch's hunks, touched ones too, in the order of the text as it is now."""
+        """Return the branch's hunks, including touched ones, in the order of the present text."""
         file = self._synced(document)
         mine = (hunk for hunk in file.hunks.values() if self._is_mine(hunk.id))
         return sorted(mine, key=lambda hunk: (hunk.start, hunk.end))
 
     def find(self, document: Document, hunk_id: str) -> Hunk | None:
-        """Return a hunk of any branch or of none where it stands now; None if unknown."""
+        """Return a hunk of any branch or of none at its present position; None if unknown."""
         return self._synced(document).hunks.get(hunk_id)
 
     def find_all(self, document: Document, hunk_ids: Collection[str]) -> list[Hunk]:
-        """Return those of these hunks that are known, in the order of the text.
+        """Return the known ones of these hunks, in the order of the text.
 
-        Of several in one place, such as insertions that were taken back, the first stood above.
+        Hunks at the same place, such as reverted insertions, keep the order of their texts.
         """
         hunks = self._synced(document).hunks.values()
         known = (hunk for hunk in hunks if hunk.id in hunk_ids)
@@ -209,7 +209,7 @@ class Overlay:
             self._turns[hunk.id] = turn_id
 
     def track(self, document: Document, hunks: Iterable[Hunk]) -> None:
-        """Follow these hunks, which no branch sees; one of that id is replaced."""
+        """Track these hunks, which no branch sees, in place of those with the same ids."""
         file = self._synced(document)
         self._files[document.key] = file
         self._put(file, hunks)
@@ -220,7 +220,7 @@ class Overlay:
             self._turns.pop(hunk.id, None)
 
     def remove(self, key: str, hunk_ids: Iterable[str]) -> None:
-        """Forget these hunks, whatever became of them."""
+        """Drop these hunks, whatever their status."""
         gone = list(hunk_ids)
         for hunk_id in gone:
             self._turns.pop(hunk_id, None)
@@ -234,31 +234,31 @@ class Overlay:
                 del known[key]
 
     def detach(self, hunk_ids: Iterable[str]) -> None:
-        """No branch sees these hunks any more; they are followed on."""
+        """Hide hunks from every branch but keep tracking their positions, so undo can find them."""
         for hunk_id in hunk_ids:
             self._turns.pop(hunk_id, None)
 
     def hold(self, key: str) -> None:
-        """A file that is gone is about to come back: its hunks wait for its whole text.
+        """Set a deleted file's hunks aside until the file is restored with its whole text.
 
-        An editor that opens it empty and then fills it in has deleted nothing of them.
+        An editor opens a restored file empty and then fills it; that must not touch the hunks.
         """
         if key in self._files:
             self._held[key] = self._files.pop(key)
 
     def release(self, key: str) -> None:
-        """What was held is found again in the text of now."""
+        """Restore the hunks that `hold` set aside; they are located in the present text."""
         if key in self._held:
             self._files[key] = self._held.pop(key)
 
     def move(self, key: str, new_key: str) -> None:
-        """The editor renamed the document; what is known of it goes with it."""
+        """Move the hunks of a document that the editor renamed."""
         for known in (self._files, self._sent):
             if key in known:
                 known[new_key] = known.pop(key)  # type: ignore[assignment]
 
     def changed_keys(self) -> list[str]:
-        """Documents with hunks of this branch, or with an edit that is sent and not saved."""
+        """Return documents with hunks of this branch, or with edits sent but not saved."""
         keys = dict.fromkeys(self._sent)
         for key, file in self._files.items():
             if any(map(self._is_mine, file.hunks)):
@@ -266,7 +266,7 @@ class Overlay:
         return list(keys)
 
     def changed(self, key: str, changes: Iterable[Change]) -> None:
-        """The document's text changed: `changes` one after the other."""
+        """Log consecutive `changes` of the document's text."""
         file = self._files.get(key)
         if file is None or file.adrift:
             return
@@ -287,7 +287,7 @@ class Overlay:
             file.adrift = True
 
     def replaced(self, key: str) -> None:
-        """The document has a text of unknown origin, or none at all for now."""
+        """Note that the document has a text of unknown origin, or none for now."""
         file = self._files.get(key)
         if file is not None:
             file.settle()
@@ -300,10 +300,10 @@ class Overlay:
         edits: Mapping[str, Edit],
         inverses: Iterable[Hunk],
     ) -> None:
-        """`edits` of `text`, by hunk id, were sent for a file that is not open: count them as done.
+        """Count `edits` of `text`, by hunk id, as applied: they were sent for a closed file.
 
-        `inverses` take them back, in places of the text they leave; they are tracked. Where nothing
-        is known to be unsaved any more, somebody has seen `text` on the disk meanwhile.
+        `inverses` revert them, with offsets in the text after them; they are tracked. If the file
+        has no unsaved edits yet, `text` is what the disk holds.
         """
         known = self._sent.get(document.key) or _SentText(text, document)
         after = apply_edits(text, edits.values())
@@ -330,7 +330,7 @@ class Overlay:
         return self._turns.get(hunk_id) in self._branch
 
     def _synced(self, document: Document) -> _File:
-        """Return the document's file, its spans brought to the document's present text."""
+        """Return the document's hunks, moved to the document's present text."""
         text = self.current(document).text
         file = self._files.get(document.key)
         if file is None:

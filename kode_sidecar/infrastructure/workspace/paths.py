@@ -1,4 +1,4 @@
-"""The guard over every path a model names (W11): first the string, then the real place.
+"""Guards every path a model names (W11): checks first the string, then the real place.
 
 1. The string is screened with the rules of Windows on every platform, before any system call.
 2. The place behind all links must lie inside a root (folder the editor opened).
@@ -41,9 +41,9 @@ class Root:
         return [_split(str(base)) for base in dict.fromkeys((self.path, self.real))]
 
     def parts_of(self, path: str) -> tuple[str, ...] | None:
-        """Return the names that lead from this root to an absolute path; None if it is not below.
+        """Return the names from this root to an absolute path; None if it is not below the root.
 
-        It compares spellings, with the root as given and behind its links.
+        Compares spellings, both with the root as given and with its real path.
         """
         anchor, parts = _split(path)
         for base_anchor, base_parts in self._bases:
@@ -53,7 +53,7 @@ class Root:
         return None
 
     def contains(self, real: Path) -> bool:
-        """Return whether a path free of links lies inside; where case is folded, by identity."""
+        """Return whether a link-free path lies inside; compares identity if case is ignored."""
         base, parts = self.real.parts, real.parts
         if parts[: len(base)] == base:
             return True
@@ -86,7 +86,7 @@ class Location:
 
     @cached_property
     def below(self) -> tuple[str, ...]:
-        """The names that lead from the root to `real`."""
+        """The names from the root to `real`."""
         return self.real.parts[len(self.root.real.parts) :]
 
     @cached_property
@@ -101,17 +101,17 @@ class Location:
 
     @cached_property
     def is_secret(self) -> bool:
-        """Whether a file there holds credentials by its name, as asked for or behind links."""
+        """True if a file there holds credentials by its name, the given or the real one."""
         return is_secret_path(self.named) or is_secret_path(self.below)
 
     @cached_property
     def is_refused(self) -> bool:
-        """Whether no edit is ever allowed there, by either name."""
+        """True if no edit is ever allowed there, by the given or the real name."""
         return is_refused(self.named) or is_refused(self.below)
 
 
 def make_roots(paths: Sequence[Path]) -> tuple[Root, ...]:
-    """Roots from absolute folders, in order; a second `app` is named `app-2`."""
+    """Make roots from absolute folders, in order; a second `app` is named `app-2`."""
     roots: list[Root] = []
     for path in paths:
         base = path.name or "root"
@@ -127,8 +127,8 @@ def make_roots(paths: Sequence[Path]) -> tuple[Root, ...]:
 def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> Location:
     """Return the guarded place of a path that a model wrote.
 
-    Relative to the first root that has it (`exists`), absolute, or led by a root's name where
-    there are several roots. Raises KodeError `PathOutsideRoots`.
+    The path is absolute, relative to the first root that has it (`exists`), or, with several
+    roots, begins with a root's name. Raises KodeError `PathOutsideRoots`.
     """
     if not roots:
         raise _outside("No folder is open in the editor, so there are no files to work on.")
@@ -144,7 +144,7 @@ def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> 
 
 
 def screened(path: str) -> tuple[str, tuple[str, ...]]:
-    """Return what a path is anchored at, and its names, each plain under the rules of Windows.
+    """Return the anchor of a path, and its names, each plain under the rules of Windows.
 
     The anchor is "", `/`, `//` (UNC), `c:` or `c:/`. No system call is made.
     Raises KodeError `PathOutsideRoots`.
@@ -190,7 +190,7 @@ def _check_text(path: str) -> None:
 
 
 def _split(path: str) -> tuple[str, tuple[str, ...]]:
-    """Return what a path is anchored at, and its names. Anchors: "", `/`, `//`, `c:`, `c:/`."""
+    """Return the anchor of a path, and its names. Anchors: "", `/`, `//`, `c:`, `c:/`."""
     anchor = _ANCHOR.match(path)
     rest = path[anchor.end() :] if anchor else path
     names = tuple(name for name in _SEPARATOR.split(rest) if name)

@@ -1,4 +1,4 @@
-"""Driving the bundled ripgrep: bounded in time and output, killed when nobody waits any more.
+"""Runs the bundled ripgrep: bounded in time and output, killed when nobody waits any more.
 
 Source: ripgrep's manual and `--json` format (`grep_printer::JSON`).
 """
@@ -21,7 +21,7 @@ TIME_LIMIT_SECONDS = 20.0
 MAX_OUTPUT_BYTES = 64_000_000
 MAX_RECORD_BYTES = 1_000_000
 _CHUNK = 65_536
-# All that a child gets of our environment: no keys, no RIPGREP_CONFIG_PATH (W14).
+# The only variables a child gets of our environment: no keys, no RIPGREP_CONFIG_PATH (W14).
 _KEPT_VARIABLES = ("SYSTEMROOT", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE")
 
 
@@ -29,7 +29,7 @@ _KEPT_VARIABLES = ("SYSTEMROOT", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_
 class RipgrepHit:
     """A matching line. `path` is relative to the folder ripgrep ran in, forward slashes.
 
-    `text` is bytes where the line is not UTF-8. `column` is the first match's index in bytes.
+    `text` is bytes if the line is not UTF-8. `column` is the first match's index in bytes.
     """
 
     path: str
@@ -63,9 +63,9 @@ class _Record(msgspec.Struct):
 
 
 def find_ripgrep() -> Path | None:
-    """The `rg` that was installed with us: beside the frozen program, or beside the interpreter.
+    """Return the `rg` installed with us: beside the frozen program, or beside the interpreter.
 
-    Never from the workspace and never by PATH.
+    It is never taken from the workspace, and never found by PATH.
     """
     name = "rg.exe" if os.name == "nt" else "rg"
     bundled = getattr(sys, "_MEIPASS", None)
@@ -98,7 +98,7 @@ class Ripgrep:
         folder: Path | None = None,
         text: bytes | None = None,
     ) -> str:
-        """Hand the hits to `accept`, in order, until it says False.
+        """Pass the hits to `accept`, in order, until it returns False.
 
         Searches files below `folder`, or `text`. Returns why the search is not complete, or "".
         Raises KodeError `ToolFailed` (no usable ripgrep) and `InvalidArguments` (bad pattern).
@@ -150,7 +150,7 @@ def _unusable(what: str) -> KodeError:
 async def _read_hits(
     process: asyncio.subprocess.Process, accept: Callable[[RipgrepHit], Awaitable[bool]]
 ) -> str | None:
-    """Read until the output ends (None) or something says stop (the reason, "" for `accept`)."""
+    """Read the output to its end (None), or until a limit or `accept` stops it (the reason)."""
     assert process.stdout is not None
     total, overlong, pending = 0, False, b""
     dropped = ""
@@ -192,7 +192,7 @@ async def _feed(process: asyncio.subprocess.Process, text: bytes | None) -> None
             await process.stdin.drain()
             process.stdin.close()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # rg has seen enough
+            pass  # rg has ended before reading all of it
 
 
 async def _error_text(process: asyncio.subprocess.Process) -> str:
@@ -201,7 +201,7 @@ async def _error_text(process: asyncio.subprocess.Process) -> str:
 
 
 def _failure(code: int, message: str) -> str:
-    """Nothing for the exit codes 0 and 1; 2 is a bad pattern, or files that could not be read."""
+    """Return "" for exit codes 0 and 1, else the problem. Raises KodeError for a bad pattern."""
     if code == 2 and message:
         raise KodeError(
             "InvalidArguments",
@@ -211,7 +211,7 @@ def _failure(code: int, message: str) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill what still runs, and empty its pipe: an unread one keeps `wait` waiting."""
+    """Kill a running process, and empty its pipe: `wait` does not return while it is unread."""
     if process.returncode is None:
         process.kill()
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Changes files on disk as granted edits say, sure that they are those that were read (W7, W11)."""
+"""Writes approved edits to disk, and ensures that the files are those that were read (W7, W11)."""
 
 import errno
 import os
@@ -15,10 +15,10 @@ from kode_sidecar.infrastructure.workspace.paths import Location
 
 
 def replace_file(location: Location, expected: bytes, data: bytes) -> None:
-    """Give a file another content, at once and durably, as `save_file` does.
+    """Replace a file's content atomically and durably, as `save_file` does.
 
-    Raises KodeError: `StaleBase` where it does not hold `expected` any more, `Storage` where it
-    cannot be written, and as `read_regular`.
+    Raises KodeError: `StaleBase` if it does not hold `expected` any more, `Storage` if it cannot
+    be written, and as `read_regular`.
     """
 
     def unchanged() -> None:
@@ -37,12 +37,12 @@ def _nothing() -> None:
 
 
 def save_file(path: Path, data: bytes, last_look: Callable[[], None] = _nothing) -> None:
-    """Give an existing file another content; links to it, its mode and its owner stay.
+    """Replace an existing file's content; links to it, its mode and its owner stay.
 
-    A new file beside it takes its place at once. Where that would make another file of it (hard
-    links, a foreign owner, a folder that takes no new files) it is written in place. Right before
-    either `last_look` may raise. Raises OSError; the old content then stays, but for a disk that
-    fails while it is written in place.
+    A new file beside it is moved into its place. If that would lose its identity (hard links, a
+    foreign owner, a folder that takes no new files), it is written in place. `last_look` is called
+    right before and may raise. Raises OSError; the old content then stays, unless the disk fails
+    while the file is written in place.
     """
     target = Path(os.path.realpath(path))
     before = target.stat()
@@ -63,7 +63,7 @@ def save_file(path: Path, data: bytes, last_look: Callable[[], None] = _nothing)
 
 
 def _like(target: Path, data: bytes, before: os.stat_result) -> Path | None:
-    """A file with `data`, the mode and the owner of `before`; None where there can be none."""
+    """Write a file with `data`, the mode and the owner of `before`; None if that is impossible."""
     try:
         fresh = write_beside(target, data, durable=True)
     except PermissionError:
@@ -81,9 +81,9 @@ def _like(target: Path, data: bytes, before: os.stat_result) -> Path | None:
 
 
 def create_file(location: Location, data: bytes) -> None:
-    """Write a file where there is none, and the folders that lead to it.
+    """Create a file, and the folders above it.
 
-    Raises KodeError `StaleBase` where there is one by now, `Storage`.
+    Raises KodeError `StaleBase` if the file exists by now, `Storage`.
     """
     target = location.real
     try:
@@ -101,7 +101,7 @@ def create_file(location: Location, data: bytes) -> None:
 
 
 def move_file(source: Location, target: Location) -> None:
-    """Move a regular file to a place where there is none.
+    """Move a regular file to a free place.
 
     Raises KodeError `StaleBase`, `Storage`, and as `read_regular`.
     """
@@ -125,7 +125,7 @@ def delete_file(location: Location) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make a new name durable, where a folder can be synced."""
+    """Make a new name durable, if the system can sync folders."""
     with suppress(OSError):
         sync_folder(folder)
 

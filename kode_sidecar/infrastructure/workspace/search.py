@@ -1,7 +1,7 @@
-"""Searching the project as the editor sees it: files by ripgrep, buffers from their own text.
+"""Searches the project as the editor sees it: files on disk, and the texts of open buffers.
 
-One engine searches both, so a pattern means the same everywhere and none can run away: the
-buffers go to ripgrep as one text through its standard input.
+Ripgrep searches both, so a pattern means the same everywhere and its time is bounded: it gets the
+buffers as one text through its standard input.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _FALLBACK_ENCODING = "gb18030"
 
 @dataclass(frozen=True, order=True)
 class SearchMatch:
-    """A matching line as it is shown. `note` says where the text comes from if not plain disk."""
+    """A matching line as it is shown. `note` names the source of a text not plainly from disk."""
 
     order: tuple[str, ...]
     line: int
@@ -57,9 +57,9 @@ class SearchMatch:
 class SearchResult:
     """Matches in order of path and line.
 
-    `unknown` files are open with a text that is not known and were not searched. `more` tells of
-    further matches, `cut` why the search ended early. Of a file that holds credentials nothing is
-    told, matching or not: the answer would let a model guess its text letter by letter.
+    `unknown` files are open with an unknown text and were not searched. `more`: there are further
+    matches. `cut` says why the search ended early. A file that holds credentials is never
+    mentioned, matching or not: the answer would let a model guess its text letter by letter.
     """
 
     matches: list[SearchMatch] = field(default_factory=list[SearchMatch])
@@ -70,7 +70,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class _Buffer:
-    """A text that is searched instead of the disk's. `real` is None for an untitled one."""
+    """A text that is searched instead of the disk's. `real` is None for an untitled buffer."""
 
     name: str
     real: Path | None
@@ -82,7 +82,7 @@ class _Buffer:
 class Search:
     """Searches one workspace as one session sees it.
 
-    `files` has the session's proposals in it; `on_shown` is told which lines the model gets to see.
+    `files` includes the session's proposals; `on_shown` is called with the lines the model sees.
     """
 
     workspace: Workspace
@@ -91,7 +91,7 @@ class Search:
     on_shown: OnShown | None = None
 
     async def run(self, query: SearchQuery) -> SearchResult:
-        """Return at most `max_results` matches, the first in the order of paths.
+        """Return the first `max_results` matches in the order of paths.
 
         Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
         """
@@ -118,7 +118,7 @@ class Search:
     def _tell_shown(
         self, matches: Sequence[SearchMatch], buffers: Iterable[_Buffer], files: Iterable["_File"]
     ) -> None:
-        """Report the lines that are shown whole, and stand in the text that we have read."""
+        """Report the lines that are shown uncut and match the text that we have read."""
         if self.on_shown is None:
             return
         buffer_of = {buffer.name: buffer for buffer in buffers}
@@ -142,7 +142,7 @@ class Search:
         for document, location in self._overlaid():
             if not selected(location.real) or location.is_secret:
                 continue
-            if len(document.text) > MAX_FILE_BYTES:  # of files on disk ripgrep does the same
+            if len(document.text) > MAX_FILE_BYTES:  # ripgrep has the same limit for files on disk
                 result.cut = f"{location.display} is too large to be searched"
             elif document.synced:
                 buffers.append(self._buffer(document, location.display, location.real))
@@ -157,7 +157,7 @@ class Search:
         return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
 
     def _overlaid(self) -> list[tuple[Document, Location]]:
-        """Open documents, and closed ones with pending edits; none that would be gone."""
+        """Return open documents, and closed ones with pending edits, without deleted ones."""
         removed = {location.real for location in self.files.removed()}
         found = [file for file in self.workspace.open_files() if file[1].real not in removed]
         known = {location.real for _, location in found}
@@ -203,9 +203,9 @@ class Search:
         encoding: str | None,
         result: SearchResult,
     ) -> Iterable["_File"]:
-        """Search files below `target`; with an `encoding` only those that are not UTF-8.
+        """Search files below `target`; with an `encoding`, report only those that are not UTF-8.
 
-        Returns the files that had hits.
+        Returns the files with hits.
         """
         files: dict[str, _File] = {}
         opened = self.workspace.files_open_now()
@@ -234,7 +234,7 @@ class Search:
     async def _inspect(
         self, target: Location, path: str, replaced: set[Path | None], opened: OpenFiles
     ) -> "_File":
-        """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
+        """Check a file that ripgrep found by the guard; it is nameless if it must not be shown."""
         try:
             location = self.workspace.locate(str(target.root.path / path))
             if location.real in replaced or self.workspace.open_document(location, opened):
@@ -244,12 +244,12 @@ class Search:
         return await asyncio.to_thread(self._read, target, path, location)
 
     def _read(self, target: Location, path: str, location: Location) -> "_File":
-        """Blocking, and long where ignore rules or the file are large: run it in a thread."""
+        """Read a file with hits. Slow for large files or ignore rules: run it in a thread."""
         try:
             if location.is_secret:
                 return _File()
             if is_ignored(target.root, target.below, tuple(path.split("/"))):
-                return _File()  # a glob, or a search from below, leaves ripgrep without the rule
+                return _File()  # with a glob, or from a folder below, ripgrep misses the rule
             data, status = read_with_status(location)
         except KodeError:
             return _File()
@@ -271,7 +271,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _File:
-    """What is known of a file with hits: what we read ourselves, not what ripgrep saw."""
+    """A file with hits as we read it ourselves, not as ripgrep saw it."""
 
     name: str = ""
     utf8: bool = True
@@ -279,9 +279,9 @@ class _File:
     document: Document | None = None
 
     def shows(self, hit: RipgrepHit) -> bool:
-        """Whether a hit may be shown: its lines stand there in the text that passed the guard.
+        """Return whether a hit may be shown: its lines are in the text that passed the guard.
 
-        A link that took the file's place while ripgrep looked would show another file's lines.
+        If a link replaced the file during the search, ripgrep found another file's lines.
         """
         if not self.name:
             return False
@@ -300,12 +300,12 @@ def _without_secrets(buffers: Sequence[_Buffer]) -> list[_Buffer]:
 
 
 def _plain(lines: Sequence[str]) -> str | None:
-    """Return the one line as it is shown; None without it."""
+    """Return the first line as it is shown; None if there is none."""
     return without_controls(lines[0].removesuffix("\n")) if lines else None
 
 
 def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> SearchMatch:
-    """A hit as it is shown: its first line, without control characters, cut around the match."""
+    """Format a hit: its first line, without control characters, cut around the match."""
     if isinstance(hit.text, bytes):
         head = hit.text[: hit.column].decode(encoding or "utf-8", "replace")
         text = hit.text.decode(encoding or "utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What is searched, and how that is said to ripgrep."""
+"""Defines a search query, and translates it into ripgrep's arguments."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class SearchQuery:
 
 
 def selector(query: SearchQuery, targets: tuple[Location, ...]) -> Callable[[Path], bool]:
-    """Return whether a file lies in a target and matches the glob."""
+    """Return a test whether a file lies in a target and matches the glob."""
     matches = compile_glob(query.glob) if query.glob else None
 
     def selected(real: Path) -> bool:
@@ -47,7 +47,7 @@ def selector(query: SearchQuery, targets: tuple[Location, ...]) -> Callable[[Pat
 
 
 def pattern_arguments(query: SearchQuery) -> list[str]:
-    """Flags for the pattern, and the pattern itself behind `--`."""
+    """Return flags for the pattern, and the pattern itself after `--`."""
     text, regex = query.text, query.regex
     if "\n" in text and not regex:  # ripgrep would take the lines for alternatives
         text = re.sub(r"[\\.+*?()|\[\]{}^$#&~-]", r"\\\g<0>", text).replace("\n", r"\r?\n")
@@ -64,7 +64,7 @@ def pattern_arguments(query: SearchQuery) -> list[str]:
 
 
 def disk_arguments(query: SearchQuery, target: Location, encoding: str | None) -> list[str]:
-    """Arguments to search the files below `target`, for ripgrep running in its root."""
+    """Return the arguments to search the files below `target`; ripgrep runs in its root."""
     base = target.below
     arguments = ["--sort=path", "--no-messages", *_IGNORE_FLAGS, f"--max-filesize={MAX_FILE_BYTES}"]
     if query.glob:

@@ -1,8 +1,8 @@
-"""Targets of edits that can run code or steer an agent, by name (W11).
+"""Recognises by name the files that can run code or steer an agent when edited (W11).
 
-Two tables, each line with its reason. What runs without an act of the user, because an editor, a
-language server or a shell takes it up by itself, always needs a yes. What runs when the user builds
-or tests is flagged on its hunk: there the user decides, and the user starts it.
+There are two tables, each line with its reason. Files that an editor, a language server or a shell
+runs without an act of the user always need a yes. Files that run when the user builds or tests are
+flagged on their hunks: there the user decides, and starts them.
 """
 
 import re
@@ -80,7 +80,7 @@ _FLAGGED: Mapping[str, str] = {
 
 REFUSED_PATTERNS = (".git/**",)
 SENSITIVE_PATTERNS = tuple(name for names in _ASKED.values() for name in names.split())
-"""Names at any depth, as people read them."""
+"""Names at any depth, for people to read."""
 EDITOR_FOLDERS = tuple(name[:-3] for name in _ASKED[_OF_EDITORS].split() if name.endswith("/**"))
 _BY_NAME = (*(name.removesuffix("/**") for name in SENSITIVE_PATTERNS),)
 STEERING = {
@@ -100,7 +100,7 @@ STEERING = {
     ".hg": ("hgrc", "hgrc-not-shared", "sharedpath"),
     ".jj": ("repo/config.toml",),
 }
-"""What in a folder of version control runs code or leads it elsewhere; the rest is its data."""
+"""The files in a version control folder that run code or redirect it; the others are data."""
 _ASKED_WHY = {name: why for why, names in _ASKED.items() for name in names.split()}
 _FLAGGED_WHY = {name: why for why, names in _FLAGGED.items() for name in names.split()}
 
@@ -110,7 +110,7 @@ _LOOK_LATIN = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "LISU")
 
 
 def fold_name(name: str) -> str:
-    """A name as lenient file systems read it: no case, no invisible characters, no tail dots."""
+    """Return a name as lenient file systems read it: no case, invisible characters or end dots."""
     if not name.isascii():
         name = "".join(char for char in name if unicodedata.category(char) != "Cf")
     return name.partition(":")[0].rstrip(". ").casefold()
@@ -131,9 +131,9 @@ def matches_any(name: str, patterns: tuple[str, ...]) -> bool:
 def _sorted_out(
     patterns: tuple[str, ...],
 ) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...], list[re.Pattern[str]]]:
-    """Return the names, the beginnings, the ends, and what needs an expression.
+    """Sort patterns into whole names, prefixes, suffixes, and those that need a regular expression.
 
-    One expression for all of them takes milliseconds to compile, when the first tool is called.
+    One expression for all of them takes milliseconds to compile, at the first tool call.
     """
     begins = tuple(one[:-1] for one in patterns if one.find("*") == len(one) - 1)
     ends = tuple(one[1:] for one in patterns if one.rfind("*") == 0)
@@ -151,7 +151,7 @@ def is_refused(parts: Sequence[str]) -> bool:
 def is_sensitive_name(name: str) -> bool:
     """Return whether a file or folder of that name always needs a yes, wherever it lies.
 
-    A name on disk may hold a colon, of which `fold_name` leaves only what stands before it.
+    `fold_name` cuts a name at a colon, which a name on disk may contain, so both forms are tested.
     """
     return any(matches_any(one, _BY_NAME) for one in {fold_name(name), name.casefold()})
 
@@ -159,7 +159,7 @@ def is_sensitive_name(name: str) -> bool:
 def why_sensitive(parts: Sequence[str]) -> str | None:
     """Return why an edit there always needs an explicit yes; None if it does not.
 
-    `parts` lead down from a root.
+    `parts` are the names below a root.
     """
     if is_refused(parts):
         return "It belongs to Git."
@@ -183,7 +183,7 @@ def _why_deceptive(name: str) -> str | None:
 
 
 def runs_in_build(parts: Sequence[str]) -> str | None:
-    """Why what is written there runs once the user builds, tests or deploys; None otherwise."""
+    """Return why such a file runs when the user builds, tests or deploys; None otherwise."""
     return _reason(parts, _FLAGGED_WHY)
 
 

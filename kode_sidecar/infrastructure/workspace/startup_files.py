@@ -1,7 +1,7 @@
 """Finds the files of open folders that run code later, before and after a sandboxed command.
 
-They are those of `workspace.sensitive`, at any depth. Before, so that the sandbox can mount them
-read-only; after, because a mount holds nothing that is not there yet.
+They are those of `workspace.sensitive`, at any depth. Before the command, so that the sandbox can
+mount them read-only; after it, because a mount cannot protect a file that did not exist yet.
 """
 
 import os
@@ -31,10 +31,10 @@ _REPOSITORIES = ("modules", "worktrees")
 
 @dataclass
 class StartupFiles:
-    """What was found, nearest to the root first; `cut` if the folders hold too much to look at.
+    """The files found, nearest to the root first; `cut` if the folders have too many entries.
 
-    `read_only` is there and must not change. `in_place` are folders whose contents may change, but
-    that must not be moved. `missing` are folders to hold the places of. `sockets` lead out.
+    `read_only` files exist and must not change. `in_place` are folders whose contents may change,
+    but that must not be moved. `missing` are folders that need a placeholder. `sockets` lead out.
     """
 
     read_only: list[Path] = field(default_factory=list[Path])
@@ -46,7 +46,7 @@ class StartupFiles:
 
 
 def find_startup_files(roots: Sequence[Path]) -> StartupFiles:
-    """Look through `roots`, without following links out of them. Blocking."""
+    """Search `roots`, without following links out of them. Blocking."""
     search = _Search(roots)
     for root in roots:
         search.found.missing += [root / name for name in (".git", *EDITOR_FOLDERS)]
@@ -58,14 +58,14 @@ def find_startup_files(roots: Sequence[Path]) -> StartupFiles:
 def changed_files(
     before: Mapping[Path, tuple[int, ...]], after: Mapping[Path, tuple[int, ...]]
 ) -> list[Path]:
-    """Return what of them is new, gone, or not as it was."""
+    """Return the files that are new, gone, or changed."""
     return sorted(
         path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
     )
 
 
 class _Search:
-    """One walk over the roots, level by level; the queue holds whether all in a folder counts."""
+    """One walk over the roots, level by level; the queue says if all in a folder counts."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self.found = StartupFiles()
@@ -106,7 +106,7 @@ class _Search:
             self._queue.append((path, counts))
 
     def _take_repository(self, folder: Path, kind: str) -> None:
-        """Only what steers it counts in there; it must be able to commit."""
+        """Protect only a repository's settings and hooks: the command must be able to commit."""
         self.found.in_place.append(folder)
         for name in STEERING[kind]:
             path = folder / name
@@ -126,7 +126,7 @@ class _Search:
         self._lead_elsewhere(folder)
 
     def _protect(self, path: Path) -> None:
-        """Have it mounted; a link cannot be, what it leads to can."""
+        """Have a path mounted read-only; of a link, the target, as a link cannot be mounted."""
         real = Path(os.path.realpath(path))
         if real.exists() and self._is_below(real):
             self.found.read_only.append(real)
@@ -146,7 +146,7 @@ class _Search:
             )
 
     def _lead_elsewhere(self, folder: Path) -> None:
-        """Protect the hooks and the settings that a repository's own settings name."""
+        """Protect the hooks and settings elsewhere that a repository's own settings name."""
         for path in _named_in(folder / "config", folder.parent):
             if path.exists() and self._is_below(path) and not folder.is_relative_to(path):
                 self._note(path)
@@ -159,7 +159,7 @@ def _named_in(config: Path, worktree: Path) -> Iterable[Path]:
     try:
         descriptor = os.open(config, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with open(descriptor, "rb") as file:
-            # A pipe that nobody writes to would never end.
+            # Reading a pipe that nobody writes to would never end.
             plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
             text = file.read(_MAX_CONFIG_BYTES).decode("utf-8", "replace") if plain else ""
     except OSError:
@@ -172,7 +172,7 @@ def _named_in(config: Path, worktree: Path) -> Iterable[Path]:
 
 
 def _version_control(folder: Path, names: set[str]) -> str:
-    """Return the kind of a folder of version control, bare ones and those of modules too, or ""."""
+    """Return the kind of a version control folder (also a bare one, or a module's), or ""."""
     name = fold_name(folder.name)
     if name in STEERING and not _is_empty_repository(folder, name):
         return name
@@ -180,7 +180,7 @@ def _version_control(folder: Path, names: set[str]) -> str:
 
 
 def _is_empty_repository(folder: Path, name: str) -> bool:
-    """Whether it is none yet, so that a command must not make it one."""
+    """Return whether a `.git` folder is no repository yet; a command must not make it one."""
     return name == ".git" and not os.path.lexists(folder / "HEAD")
 
 

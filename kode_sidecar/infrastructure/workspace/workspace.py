@@ -1,4 +1,4 @@
-"""The user's files as the editor sees them: the text of an open document, else the disk."""
+"""The user's files as the editor sees them: the text of an open document, else that on disk."""
 
 import asyncio
 import os
@@ -32,21 +32,21 @@ Purpose = Literal["read", "edit"]
 OpenFiles = Mapping[tuple[int, int], Sequence[Document]]
 """Open documents by device and inode."""
 MAX_SUGGESTED_FROM = 1_000
-"""Among so many names of a folder a misspelt one is looked for."""
+"""The number of names in a folder that are searched for a misspelt one."""
 MAX_EDIT_LINES = 200_000
 MAX_EDIT_LINE_CHARS = 1_000_000
 
 
 @dataclass(frozen=True)
 class TextView:
-    """A text as one session sees it, LF line ends; `note` says in a few words which text it is."""
+    """A text as one session sees it, LF line ends; `note` describes its source in a few words."""
 
     text_lf: str
     note: str
 
 
 OnShown = Callable[[Document, str, int, int], None]
-"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1.
+"""`(document, text, start, end)`: reports the lines of a text (LF), from 1, shown to the model.
 
 The text is that of the document with pending edits in it.
 """
@@ -61,10 +61,10 @@ def default_view(document: Document) -> TextView:
 class Workspace:
     """The open folders (`roots`), the open documents, and the one way to a file's text.
 
-    `documents` are those the editor feeds. `file_encoding` is the setting of that name, for files
-    that are not UTF-8. `own_files` are the sidecar's own settings and state: edits there are
-    sensitive. `counts_lone_cr`: the editor ends a line at a carriage return alone, as LSP does and
-    not all editors do. Use it from one thread.
+    The editor feeds `documents`. `file_encoding` is the setting of that name, for files that are
+    not UTF-8. `own_files` are the sidecar's own settings and state: edits there are sensitive.
+    `counts_lone_cr`: the editor ends a line at a lone carriage return, as LSP does but not all
+    editors do. Use it from one thread.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Workspace:
         self._file_charset = character_set(file_encoding) or ""
 
     def set_roots(self, paths: Sequence[Path]) -> None:
-        """Take other folders, absolute, in the editor's order. A UNC folder allows UNC paths."""
+        """Set the open folders, absolute, in the editor's order. A UNC folder allows UNC paths."""
         self.roots = make_roots(paths)
 
     def locate(self, path: str) -> Location:
@@ -104,9 +104,9 @@ class Workspace:
         return self._lone_buffer(path) or locate(path, self.roots, self._exists)
 
     def _lone_buffer(self, path: str) -> Location | None:
-        """Without a folder an open file is there all the same, by its path or its bare name.
+        """Return the place of an open file if no folder is open, by its path or its bare name.
 
-        What is sensitive or secret is judged by its whole path, of which the model is told nothing.
+        Its whole path decides whether it is sensitive or secret; the model never sees that path.
         """
         if self.roots:
             return None
@@ -118,7 +118,7 @@ class Workspace:
         return replace(location, display=named.name)
 
     def uri_of(self, path: str) -> str | None:
-        """Return the URI of a path a model wrote, None where the guard lets nobody."""
+        """Return the URI of a path a model wrote; None if the guard refuses it."""
         if path in ("", ".", "./") and self.roots:
             return path_to_uri(self.roots[0].path)
         if not path.startswith("untitled:"):
@@ -145,7 +145,7 @@ class Workspace:
     def document(self, path: str, *, purpose: Purpose) -> Document:
         """Return the document a model means by `path` (or by the URI of an open untitled buffer).
 
-        The open document if there is one, else a new one read from disk. Raises KodeError
+        That is the open document if there is one, else a new one read from disk. Raises KodeError
         `PathOutsideRoots`, `Denied`, `NotFound`, `TooLarge`, `NotEditable`, `Unsynced`.
         """
         untitled = self.documents.get(path) if path.startswith("untitled:") else None
@@ -154,7 +154,7 @@ class Workspace:
         return self.document_at(self.locate(path), purpose=purpose)
 
     async def load(self, path: str, purpose: Purpose) -> Document:
-        """As `document`: this and what follows is `SessionFiles` without a session."""
+        """As `document`. This and the next four methods are `SessionFileView` without a session."""
         return self.document(path, purpose=purpose)
 
     def view(self, document: Document) -> TextView:
@@ -178,7 +178,7 @@ class Workspace:
     ) -> Document:
         """Return the document at a place that `locate` has returned; raises as `document` does.
 
-        It is read from disk for who says that it is `closed`.
+        With `closed`, it is read from disk even if it is open.
         """
         if location.is_secret:
             raise _secret(location.display, "by its name it holds credentials")
@@ -196,7 +196,7 @@ class Workspace:
     def open_document(self, location: Location, opened: OpenFiles | None = None) -> Document | None:
         """Return the open document at a place, however the editor spelled it; it may be unsynced.
 
-        Whoever asks for many places gives `opened`, so that the open files are looked at once.
+        For many places pass `opened`, so that the open files are looked up only once.
         """
         for uri in (location.uri, location.real_uri):
             document = self.documents.get(uri)
@@ -210,7 +210,7 @@ class Workspace:
         return next(filter(self._is_inside, documents), None)
 
     def files_open_now(self) -> OpenFiles:
-        """Return the open documents by the files that they are on disk at this moment."""
+        """Return the open documents by device and inode of their files at this moment."""
         files: dict[tuple[int, int], list[Document]] = {}
         for document in self.documents.all_open():
             status = _status(document.path) if document.path else None
@@ -230,7 +230,7 @@ class Workspace:
     def display_path(self, key_or_path: str | os.PathLike[str]) -> str:
         """Return a path as the model knows it: below its root, forward slashes.
 
-        With several roots it starts with the root's name. Of a file outside only the name is told.
+        With several roots it starts with the root's name. For a file outside it is the bare name.
         """
         name = os.fspath(key_or_path)
         if name.lower().startswith("file:"):
@@ -250,11 +250,11 @@ class Workspace:
         return inside or self.documents.get(key) is not None
 
     def is_sensitive(self, path: str | os.PathLike[str]) -> bool:
-        """Return whether an edit there needs an explicit yes, in any spelling of a path or URI."""
+        """Return whether an edit of a path or URI, in any spelling, needs an explicit yes."""
         return self.why_sensitive(path) is not None
 
     def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:
-        """Why an edit there always needs an explicit yes, for the user; None if it does not.
+        """Return why an edit there always needs an explicit yes, for the user, or None.
 
         A path that the guard refuses is sensitive.
         """
@@ -268,13 +268,13 @@ class Workspace:
         return why_sensitive(location.named) or why_sensitive(location.below)
 
     def runs_in_build(self, path: str | os.PathLike[str]) -> bool:
-        """Whether what is written there runs once the user builds or tests."""
+        """Return whether such a file runs when the user builds or tests."""
         with suppress(KodeError):
             return runs_in_build(self.locate(os.fspath(path)).below) is not None
         return False
 
     def _usable(self, document: Document, name: str, purpose: Purpose) -> Document:
-        """Return the document, if its text may be used for that purpose."""
+        """Return the document if its text may be used for that purpose, else raise KodeError."""
         if not document.synced:
             raise KodeError(
                 "Unsynced",
@@ -296,13 +296,13 @@ class Workspace:
         return document
 
     def _is_secret(self, document: Document) -> bool:
-        """Whether an open file holds credentials by the name under which the editor has it."""
+        """Return whether an open file holds credentials by the name the editor uses."""
         with suppress(KodeError):
             return document.path is not None and self.locate(str(document.path)).is_secret
         return False
 
     def _secret_in(self, document: Document, text: str) -> str | None:
-        """What kind of credential its text holds; a text that stays is looked through once."""
+        """Return the kind of credential in a text, or None; an unchanged text is searched once."""
         known = self._secrets.get(document)
         if known is None or known[0] is not text:
             looked = self._looked_through  # of a closed file each document is a new one
@@ -343,7 +343,7 @@ class Workspace:
         )
 
     def _learn_encoding(self, document: Document, location: Location) -> None:
-        """Note the encoding of the file on disk; unknown stays UTF-8, which holds any text."""
+        """Note the encoding of the file on disk; if unknown, UTF-8, which can hold any text."""
         try:
             if document.learned_at is not None and document.learned_at.still_holds(location.real):
                 return
