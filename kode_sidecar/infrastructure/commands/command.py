@@ -1,8 +1,8 @@
-"""Run one program to its end or to its limits, and end everything that it started.
+"""Runs one program to its end or to its limits, and ends everything that it started.
 
-POSIX: the program runs under a guard (`commands.guard`), which ends it and its descendants when the
-pipe between the two is closed; so it does when the sidecar is killed. Windows: a job object, from
-which nothing can break away.
+POSIX: the program runs under a guard (`commands.guard`), which ends it and its descendants when
+our pipe to the guard closes, also because the sidecar was killed. Windows: a job object, which no
+process can leave.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _CREATE_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 @dataclass(frozen=True)
 class CommandLimits:
-    """What a command may use. `output_bytes` of standard output and error together."""
+    """The limits of a command. `output_bytes` is for standard output and error together."""
 
     seconds: float = 120.0
     output_bytes: int = 10_000_000
@@ -34,7 +34,7 @@ class CommandLimits:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What is to run, where, and how long."""
+    """A program to run, with its folder, environment and limits."""
 
     program: Path
     arguments: Sequence[str]
@@ -45,9 +45,9 @@ class ProgramRun:
 
 @dataclass(frozen=True)
 class CommandEnd:
-    """How a command ended. `exit_code` is negative for a signal, None where it was killed by us.
+    """How a command ended. `exit_code` is negative for a signal, None if we killed it.
 
-    `output` is what it wrote, standard output and error as they came, up to the limit.
+    `output` is standard output and error in the order they came, up to the limit.
     """
 
     ended: Ended
@@ -56,16 +56,16 @@ class CommandEnd:
 
 
 def _unwatched(_output: bytes) -> None:
-    """Nobody looks on."""
+    """Ignore the output."""
 
 
 async def run_program(
     wanted: ProgramRun, on_output: Callable[[bytes], None] = _unwatched
 ) -> CommandEnd:
-    """Run it without a shell and without input. All that it started ends with it, at the latest.
+    """Run a program without a shell and without input, and end everything it started with it.
 
-    `on_output` gets what it writes as it comes, up to the limit. Raises KodeError `ToolFailed`
-    where it cannot be started, and asyncio.CancelledError after it was killed.
+    `on_output` gets its output as it comes, up to the limit. Raises KodeError `ToolFailed` if it
+    cannot be started, and asyncio.CancelledError after killing it.
     """
     loop = asyncio.get_running_loop()
     tree = _ProcessTree()
@@ -113,7 +113,7 @@ async def _to_the_end(
             ended = "exited"
     finally:
         tree.end()
-        # Its last words may still be in the pipe; one that escaped keeps the pipe open.
+        # Its last output may still be in the pipe; an escaped process would keep the pipe open.
         await _until_done(asyncio.wait((watched.exited, watched.closed), timeout=_DRAIN_SECONDS))
     code = transport.get_returncode() if ended == "exited" else None
     if ended == "exited" and watched.overflowed.done():
@@ -122,7 +122,7 @@ async def _to_the_end(
 
 
 async def _until_done(work: Awaitable[Any]) -> None:
-    """Wait for the end of `work`; a cancellation that comes before is raised only then."""
+    """Wait for the end of `work`; raise a cancellation that comes before only after it."""
     task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:
@@ -134,7 +134,7 @@ async def _until_done(work: Awaitable[Any]) -> None:
 
 
 class _Watched(asyncio.SubprocessProtocol):
-    """What comes from a process. The futures are done, each once, when it happens."""
+    """Collects the output of a process; the futures are set when their event happens."""
 
     def __init__(self, limit: int, on_output: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -174,7 +174,7 @@ class _ProcessTree:
         self._job: Any = None
 
     def start_options(self, argv: list[str]) -> tuple[list[str], dict[str, Any]]:
-        """Return the command line to start in place of `argv`, and how to start it."""
+        """Return the command line to start in place of `argv`, and the options to start it with."""
         if sys.platform == "win32":
             return argv, {"creationflags": _CREATE_SUSPENDED | _CREATE_NO_WINDOW}
         self._read_end, self._lifeline = os.pipe()
@@ -182,21 +182,22 @@ class _ProcessTree:
         return guard_command(self._read_end, argv), options
 
     def started(self) -> None:
-        """Let go of what only the child needs."""
+        """Close the end of the pipe that only the child needs."""
         if self._read_end >= 0:
             os.close(self._read_end)
             self._read_end = -1
 
     def adopt(self, process_id: int) -> None:
-        """On Windows the process starts to run only now; 0 is one that a recording answers for.
+        """Put the process into a job on Windows, where it starts to run only now.
 
-        Raises KodeError `ToolFailed` where the system gives no job for it; it is killed then.
+        `process_id` 0 is a replayed recording, without a process. Raises KodeError `ToolFailed` if
+        the system gives no job; the process is then killed.
         """
         if sys.platform == "win32" and process_id:
             self._job = WindowsJob(process_id)
 
     def end(self) -> None:
-        """Kill all that still runs; the second time nothing happens."""
+        """Kill all processes that still run; harmless when repeated."""
         if self._job is not None:
             self._job.kill()
         if self._lifeline >= 0:

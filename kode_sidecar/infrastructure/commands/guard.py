@@ -1,10 +1,10 @@
-"""A process that ends a program with all its descendants when the sidecar is gone, however it went.
+"""A process that ends a program with all its descendants when the sidecar is gone for any reason.
 
 POSIX only: on Windows a job object does this. The sidecar starts `guard FD PROGRAM …` with the
 reading end of a pipe; the system closes the writing end with the sidecar, also after `kill -9`.
 On Linux the guard adopts orphans (PR_SET_CHILD_SUBREAPER), so a double fork does not escape it, and
-since Linux 6.12 what it runs can send no signal to it or to anybody else outside (Landlock);
-elsewhere it ends the program's process group. Standard library only: it starts with each program.
+since Linux 6.12 its programs can send signals only to each other (Landlock); elsewhere it ends the
+program's process group. It uses only the standard library, because it starts with each program.
 """
 
 import os
@@ -32,24 +32,24 @@ def guard_command(descriptor: int, argv: list[str]) -> list[str]:
 
 
 def guarded_program(argv: Sequence[str]) -> str:
-    """Return the program that a command line starts, behind a guard or without one."""
+    """Return the program that a command line starts, under a guard or without one."""
     *guard, _ = guard_command(0, [])
     return argv[len(guard) + 1] if [*argv[: len(guard)]] == guard else argv[0]
 
 
 def run_guard(arguments: list[str]) -> NoReturn:
-    """Run `FD PROGRAM ARGUMENT …` and end as the program ends; then nothing of it is left."""
+    """Run `FD PROGRAM ARGUMENT …`, end all its processes, and exit as the program did."""
     descriptor, argv = int(arguments[0]), arguments[1:]
     system = _linux()
     if system is not None:
         system.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        system.prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else opens its pipe by way of /proc
+        system.prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else can open its pipe through /proc
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, _wake)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(name, signal.SIG_IGN)  # the sidecar says when by closing the pipe
+        signal.signal(name, signal.SIG_IGN)  # only the closed pipe ends the guard
     child = _start(argv, (descriptor, wake_read, wake_write), system)
     _release_pipes()
     status = _wait(child, descriptor, wake_read)
@@ -60,18 +60,18 @@ def run_guard(arguments: list[str]) -> NoReturn:
 def _end_as(code: int) -> NoReturn:
     """End with the program's exit code, or by the signal that ended it."""
     if code < 0:
-        with suppress(OSError):  # SIGKILL has no handler to take away
+        with suppress(OSError):  # SIGKILL has no handler to reset
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
 
 
 def _wake(_number: int, _frame: object) -> None:
-    """A handler must be there for the wake-up descriptor to be written."""
+    """Do nothing: the wake-up descriptor is written only for signals with a handler."""
 
 
 def _linux() -> Any:
-    """Return what makes system calls there; None elsewhere."""
+    """Return the C library, for system calls on Linux; None on other systems."""
     if sys.platform != "linux":
         return None
     import ctypes  # noqa: PLC0415 - 10 ms that other systems do not need
@@ -80,9 +80,9 @@ def _linux() -> Any:
 
 
 def _confine(system: Any) -> None:
-    """Let the program, and what it starts, neither outlive nor signal its guard, where it can be.
+    """Prevent the program and its children from outliving or signalling the guard, if possible.
 
-    No program gains privileges on the way: one that did could signal whom it likes.
+    That includes a ban on gaining privileges: a privileged program could signal any process.
     """
     system.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if system.syscall(_CREATE_RULESET, None, 0, 1) < _SIGNAL_SCOPE_ABI:
@@ -115,7 +115,7 @@ def _start(argv: list[str], ours: tuple[int, ...], system: Any) -> int:
 
 
 def _release_pipes() -> None:
-    """Let go of the program's pipes, so that their ends are seen when the program lets go."""
+    """Close our copies of the program's pipes, so that they end when the program closes them."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -149,10 +149,9 @@ def _reap(child: int) -> int | None:
 
 
 def _end_all(child: int) -> None:
-    """Kill the program's group, then whoever was adopted, until nobody is left.
+    """Kill the program's group, then all adopted processes, until none is left.
 
-    One that forks and ends all the time has another id at each look: then looking again, and fast,
-    is all there is.
+    A process that forks and exits all the time changes its id: against it, only a fast loop helps.
     """
     deadline = time.monotonic() + _SWEEP_SECONDS
     while time.monotonic() < deadline:
@@ -170,7 +169,7 @@ def _end_all(child: int) -> None:
 
 
 def _children() -> list[int]:
-    """Return the processes whose parent is this one, on Linux; elsewhere nobody is adopted."""
+    """Return the child processes of this one on Linux; other systems adopt none."""
     with suppress(OSError), open("/proc/thread-self/children", "rb") as file:
         return [int(word) for word in file.read().split()]
     ours = str(os.getpid()).encode()
@@ -179,7 +178,7 @@ def _children() -> list[int]:
         for name in os.listdir("/proc"):
             if name.isdigit():
                 with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                    # The name in brackets may hold anything; the parent is the second field after.
+                    # The name in brackets may contain anything; the parent is two fields after it.
                     if file.read().rpartition(b")")[2].split()[1] == ours:
                         found.append(int(name))
     return found

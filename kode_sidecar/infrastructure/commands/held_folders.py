@@ -1,9 +1,9 @@
-"""How the open folders are held while a sandboxed command runs in them: alone, with placeholders.
+"""Reserves the open folders for one sandboxed command at a time, and makes placeholders in them.
 
-Two that ran at once could help each other out: one could put links where the next one is about to
-mount something, and have other files of the user's mounted for it. A placeholder is an empty folder
-that stands where there is none, so that the command can make none there: a mount needs something to
-lie on.
+Two commands at once could help each other escape: one could put links where the sandbox of the
+other is about to mount something, so that other files of the user's are mounted. A placeholder is
+an empty folder in place of a missing one, so that the command cannot create it: a mount needs an
+existing folder.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ if sys.platform != "win32":
 
 _AGAIN_SECONDS = 0.05
 _OURS = 0o710
-"""The mode of a placeholder, so that one which a killed process left goes with the next command."""
+"""The mode of a placeholder, by which the next command removes one left by a killed process."""
 
 
 @asynccontextmanager
 async def alone_in(folders: Sequence[Path]) -> AsyncGenerator[None]:
-    """Wait until no other command runs in any of them, in a folder below or in one above."""
+    """Wait until no other command runs in these folders, or in one below or above them."""
     while (held := _lock(folders)) is None:  # noqa: ASYNC110  (another process may hold it)
         await asyncio.sleep(_AGAIN_SECONDS)
     try:
@@ -35,7 +35,7 @@ async def alone_in(folders: Sequence[Path]) -> AsyncGenerator[None]:
 
 
 def _lock(folders: Sequence[Path]) -> list[int] | None:
-    """Return what holds the locks, or None if another one does. Those of parents are shared."""
+    """Return the descriptors that hold the locks, None if one is taken. Parents' are shared."""
     held: list[int] = []
     parents = {parent for folder in folders for parent in folder.parents}
     for folder in {*folders, *parents}:
@@ -53,21 +53,21 @@ def _lock_one(folder: Path, held: list[int], *, shared: bool) -> bool:
             fcntl.flock(held[-1], fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX))
         except BlockingIOError:
             return False
-        except OSError:  # it cannot be opened, or has no locks: then there is nothing to wait for
+        except OSError:  # it cannot be opened or locked: there is nothing to wait for
             return True
     return True
 
 
 @contextmanager
 def placeholders(places: Iterable[Path]) -> Generator[Sequence[Path]]:
-    """Make those of `places` that are missing, and yield them. One that is filled meanwhile stays.
+    """Make placeholders for missing `places`, yield them, and remove those still empty.
 
-    `alone_in` sees to it that no other command has the same ones.
+    Call it under `alone_in`, so that no other command uses the same ones.
     """
     made: list[Path] = []
     try:
         for place in places:
-            with suppress(OSError):  # who cannot make it here: neither can a command
+            with suppress(OSError):  # where we cannot make it, no command can either
                 if _make(place):
                     made.append(place)
         yield tuple(made)
@@ -81,7 +81,7 @@ def placeholders(places: Iterable[Path]) -> Generator[Sequence[Path]]:
 
 
 def _make(place: Path) -> bool:
-    """Return whether there is a placeholder now; not where the user has something."""
+    """Make a placeholder; return False if the user has something at that place."""
     try:
         os.mkdir(place, _OURS)
     except FileExistsError:

@@ -1,7 +1,7 @@
-"""A command without a network, with nothing to see of the user's but the open folders (Linux).
+"""Runs a command without a network, and with no files of the user's but the open folders (Linux).
 
-Bubblewrap makes it, as any user may: new namespaces, no capability, the system read-only, an empty
-home. All in it dies with the first process.
+Bubblewrap makes the jail, without privileges: new namespaces, no capability, the system read-only,
+an empty home. All processes in it die with the first one.
 """
 
 import os
@@ -15,19 +15,19 @@ from kode_sidecar.errors import KodeError
 
 _PROGRAMS = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/gnu")
-# Not `--unshare-all`: that goes on without a user namespace where there is none.
+# Not `--unshare-all`: that continues without a user namespace if there is none.
 _APART = (
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-user"),
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
 )
-_NAMES = ("/run/systemd/resolve",)  # what /etc/resolv.conf often leads to
+_NAMES = ("/run/systemd/resolve",)  # where /etc/resolv.conf often links to
 
 
 @dataclass(frozen=True)
 class Jail:
-    """What a command has besides the system, the search path and the open folders.
+    """What a command can see besides the system, the search path and the open folders.
 
-    `hidden` are our own folders and files, which it has not even where they lie in one of those.
+    `hidden` are our own folders and files, which it cannot see even inside of those.
     """
 
     readable: Sequence[Path] = ()
@@ -37,7 +37,7 @@ class Jail:
 
 @dataclass(frozen=True)
 class OpenFolders:
-    """What a command has of the user's: `writable` folders, with what in them is not."""
+    """The user's folders that a command can write, and the exceptions in them."""
 
     writable: Sequence[Path]
     read_only: Sequence[Path] = ()
@@ -45,7 +45,7 @@ class OpenFolders:
 
 
 def bubblewrap() -> str:
-    """Return the program's place. Raises KodeError `ToolFailed` (reason `no_sandbox`)."""
+    """Return the path of bubblewrap. Raises KodeError `ToolFailed` (reason `no_sandbox`)."""
     program = next((name for name in _PROGRAMS if os.access(name, os.X_OK)), None)
     if sys.platform == "linux" and program is not None:
         return program
@@ -70,9 +70,9 @@ def jailed(
     folders: OpenFolders,
     search_path: Sequence[Path],
 ) -> list[str]:
-    """Return the command line by which `program`, bubblewrap, runs `argv` in there.
+    """Return the command line by which `program`, bubblewrap, runs `argv` in the jail.
 
-    Only `roots` may be written.
+    Of the user's files only `folders.writable` can be written.
     """
     system = [Path(name) for name in (*_SYSTEM, *(_NAMES if jail.network else ()))]
     mounts = [("--ro-bind-try", place) for place in (*system, *search_path, *jail.readable)]
@@ -85,22 +85,22 @@ def jailed(
         if place.exists():
             mounts.append(("--tmpfs" if place.is_dir() else "--ro-bind", place))
     words = [str(program), *_APART, *(() if jail.network else ("--unshare-net",))]
-    # What lies in another one comes after it; of equal ones the last counts.
+    # A mount inside another one must come after it; of equal places the last mount counts.
     for option, place in sorted(mounts, key=lambda mount: len(mount[1].parts)):
         words += [option, *_source(option, place), str(place)]
-    # What root owns in /proc/sys needs no capability to be written.
+    # Read-only, since writing files of root's in /proc/sys needs no capability.
     return [*words, "--remount-ro", "/proc", "--chdir", str(folder), "--", *argv]
 
 
 def _source(option: str, place: Path) -> list[str]:
-    """Return what is mounted there: itself, nothing, or something that cannot be opened."""
+    """Return the source of a mount: the place itself, none, or a device that cannot be opened."""
     if option == "--ro-bind":
         return [os.devnull]
     return [str(place)] if "bind" in option else []
 
 
 def _private_files(folder: str) -> Iterator[Path]:
-    """What of the system's settings not everybody may read: root, or a member of a group, could."""
+    """Yield the entries in a folder that not everybody may read, but root or a group might."""
     try:
         entries = list(os.scandir(folder))
     except OSError:

@@ -1,6 +1,6 @@
-"""Which program a name means, and which environment it gets (W14).
+"""Finds the program of a name, and makes its environment (W14).
 
-A program is never found in a place where the agent can plant one, and gets no keys.
+A program is never taken from a folder in which the agent can write, and gets no keys.
 """
 
 import os
@@ -17,7 +17,7 @@ MAX_NAME_CHARS = 100
 
 
 def search_folders(path: str, out_of: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the folders of a search path that are absolute and neither in nor below `out_of`."""
+    """Return the absolute folders of a search path that do not lie in `out_of`."""
     forbidden = [Path(os.path.realpath(folder)) for folder in out_of]
     found: list[Path] = []
     for entry in path.split(os.pathsep):
@@ -31,8 +31,8 @@ def search_folders(path: str, out_of: Sequence[Path]) -> tuple[Path, ...]:
 def find_program(name: str, folders: Sequence[Path], out_of: Sequence[Path]) -> Path:
     """Return the first program of that name in `folders` that does not lie below `out_of`.
 
-    Raises KodeError `InvalidArguments` for what is no plain name, `Denied` for what only a command
-    shell could run, `ToolFailed` (reason `no_program`) where there is none.
+    Raises KodeError `InvalidArguments` for anything but a plain name, `Denied` for a batch file,
+    which only a command shell can run, `ToolFailed` (reason `no_program`) if there is none.
     """
     _check_name(name)
     forbidden = [Path(os.path.realpath(folder)) for folder in out_of]
@@ -60,9 +60,9 @@ def find_program(name: str, folders: Sequence[Path], out_of: Sequence[Path]) -> 
 
 
 def own_program(file: str, root: Path) -> Path | None:
-    """Return the file that the user's settings name, if it is one that can be run.
+    """Return the file that the user's settings name, if it can be run.
 
-    One that is not absolute lies below `root`.
+    A relative path is below `root`.
     """
     path = Path(os.path.join(root, os.path.expanduser(file)))
     return path if _is_program(Path(os.path.realpath(path))) else None
@@ -102,7 +102,7 @@ KEPT_NAMES = frozenset(_KEPT_WORDS.split())
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
-# A loader or an interpreter told by these to run other code would go round the policy.
+# These make a loader or an interpreter run other code, which would bypass the policy.
 _LOADER_NAME = re.compile(
     r"LD_.*|DYLD_.*|PYTHONSTARTUP|PYTHONPATH|NODE_OPTIONS|BASH_ENV|ENV|PERL5OPT|RUBYOPT"
     r"|JAVA_TOOL_OPTIONS|GIT_.*",
@@ -134,8 +134,8 @@ def check_names(names: Sequence[str]) -> None:
             )
 
 
-# For Git: no pager, no program that a repository names for itself, and no repository in a folder
-# that an agent could have filled with the files of one.
+# For Git: no pager, no program named by a repository's own settings, and no bare repository, which
+# an agent could have created in any folder.
 _GIT_SETTINGS = {
     "core.pager": "cat",
     "core.fsmonitor": "false",
@@ -148,8 +148,8 @@ def command_environment(
 ) -> dict[str, str]:
     """Return the environment of a command. `path` is the search path it was found by.
 
-    `more` are names that `check_names` has passed. Git looks for a repository below `ceiling` only,
-    if there is one: a sandbox inside of one is none of it.
+    `more` are names that passed `check_names`. With a `ceiling`, Git looks for a repository only
+    below it: a sandbox inside a repository is not part of that one.
     """
     wanted = KEPT_NAMES | {name.upper() for name in more}
     kept = {name: value for name, value in environ.items() if name.upper() in wanted}

@@ -1,7 +1,7 @@
-"""Job objects of Windows: processes and all their descendants, ended together.
+"""Job objects of Windows, which end processes together with all their descendants.
 
-What is in a job ends when the last handle of the job is closed, and so at the latest when the
-process that made it is gone. Source: Win32, "Job Objects".
+The processes in a job end when its last handle is closed, which happens at the latest when the
+process that made the job is gone. Source: Win32, "Job Objects".
 """
 
 import sys
@@ -60,7 +60,7 @@ if sys.platform == "win32":
         return kernel
 
     def _new_job(kernel: ctypes.WinDLL) -> int | None:
-        """Make a job that ends its processes when it is closed; None where Windows gives none."""
+        """Make a job that ends its processes when it is closed; None if Windows refuses."""
         job: int | None = kernel.CreateJobObjectW(None, None)
         limits = _ExtendedLimits()
         limits.basic.limit_flags = _KILL_ON_JOB_CLOSE
@@ -74,9 +74,9 @@ if sys.platform == "win32":
 
 
 def tie_children() -> None:
-    """Have every process started from now on end with this one; best effort.
+    """Make every process started from now on end with this one; best effort.
 
-    Elsewhere than on Windows there is nothing to do: children end with their pipes.
+    Does nothing on systems other than Windows: there children end with their pipes.
     """
     if sys.platform == "win32":
         kernel = _kernel()
@@ -85,9 +85,9 @@ def tie_children() -> None:
 
 
 class WindowsJob:
-    """The job of one process that was started suspended, so that it had no child before.
+    """The job of one process, which was started suspended so that it has no child yet.
 
-    Making it lets the process run. Raises KodeError `ToolFailed`; the process is killed then.
+    Creating the job resumes the process. Raises KodeError `ToolFailed` after killing the process.
     """
 
     def __init__(self, process_id: int) -> None:
