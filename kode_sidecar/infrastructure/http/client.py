@@ -1,4 +1,4 @@
-"""A host over HTTP: its address, its timeouts, what each request says of us."""
+"""Sends requests to one host: with its address, its timeouts, and our headers."""
 
 import asyncio
 import ssl
@@ -26,14 +26,14 @@ OUR_HEADERS = {
 
 
 class HttpHost(Protocol):
-    """Who is talked to: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
+    """The host of a client: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
 
     @property
     def base_url(self) -> str: ...
 
     @property
     def url_name(self) -> str:
-        """What the user sets to change the address."""
+        """The name of the setting for the address."""
         ...
 
     @property
@@ -43,15 +43,15 @@ class HttpHost(Protocol):
     def timeouts(self) -> HttpTimeouts: ...
 
     def host(self) -> str:
-        """Raises KodeError `ConfigInvalid`."""
+        """Return the host of the address. Raises KodeError `ConfigInvalid`."""
         ...
 
 
 class HttpClient:
-    """Connections to one host, kept and used again. Make one per process.
+    """Reusable connections to one host. Make one per process.
 
-    Costs some 0.1 s for the certificates and uses no event loop: build it in a thread. `tls`
-    replaces the system's certificates. Raises KodeError `ConfigInvalid`.
+    Creating it takes some 0.1 s for the certificates and needs no event loop: do it in a thread.
+    `tls` replaces the system's certificates. Raises KodeError `ConfigInvalid`.
     """
 
     def __init__(self, config: HttpHost, tls: ssl.SSLContext | None = None) -> None:
@@ -78,9 +78,8 @@ class HttpClient:
     ) -> AsyncGenerator[HttpResponse, None]:
         """Send a request to the base URL, with `path` appended if there is one.
 
-        Leaving closes the connection at once unless the body was read to its end; `asker` matters
-        to recordings only, `timeouts` are those of the host unless others are given. Raises
-        NetworkError.
+        Leaving closes the connection at once unless the body was read to its end. Only recordings
+        use `asker`; `timeouts` default to those of the host. Raises NetworkError.
         """
         del asker
         timeouts = timeouts or self._timeouts

@@ -1,7 +1,7 @@
-"""Addresses that somebody else has named, as an MCP server does for its log-in: asked with care.
+"""Sends requests safely to addresses named by others, as an MCP server names its log-in.
 
-Only https to the public internet, unless the user has written that host; what was looked up and
-checked is what is connected to; no redirect is followed; little is read, and not for long (W19).
+Only https to the public internet, unless the user wrote that host; it connects to the very address
+that it looked up and checked; it follows no redirect; size and time of an answer are limited (W19).
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import Connections, HttpFailure, system_tls
 
 MAX_ANSWER = 1_000_000
-"""Bytes that are read of an answer, after unpacking."""
+"""The limit of an answer in bytes, after decompression."""
 
 _SECONDS = 30.0
 _TIMES = HttpTimeouts(first_byte=_SECONDS, idle=_SECONDS)
-# No blank, no control, no letter that looks like another, and no backslash, which browsers turn.
+# No blanks, control characters, look-alike letters, or backslashes, which browsers turn into `/`.
 _ADDRESS = re.compile(r"https?://[!-\[\]-~]{1,8000}", re.IGNORECASE)
 _NAT64 = IPv6Network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
@@ -37,15 +37,15 @@ class _Place(NamedTuple):
     target: str
 
     def at(self, address: str) -> str:
-        """Return the URL that leads there without any further look-up."""
+        """Return the URL with an IP address, which needs no further look-up."""
         host = f"[{address}]" if ":" in address else address
         return f"{self.scheme}://{host}:{self.port}{self.target}"
 
 
 class ForeignHttp:
-    """Asks addresses of others. `own` are hosts that the user wrote: with a port, or for each.
+    """Sends requests to foreign addresses. `own` are hosts the user wrote, with or without port.
 
-    `setting` is where the user writes more of them.
+    `setting` is the name of the setting for such hosts.
     """
 
     def __init__(self, own: Collection[str], setting: str, seconds: float = _SECONDS) -> None:
@@ -54,7 +54,7 @@ class ForeignHttp:
         self._seconds = seconds
 
     async def check(self, url: str) -> None:
-        """Raise NetworkError for an address that is not to be asked, nor offered to a user."""
+        """Raise NetworkError for an address that must be neither used nor offered to a user."""
         await self._looked_up(url)
 
     async def ask(
@@ -68,7 +68,7 @@ class ForeignHttp:
                     try:
                         return await _asked(place, address, method, headers, body)
                     except HttpFailure as failure:
-                        if failure.stage != "connect":  # or else nothing was asked yet
+                        if failure.stage != "connect":  # else nothing was sent: try the next one
                             raise
                 return await _asked(place, addresses[-1], method, headers, body)
         except TimeoutError:
@@ -77,7 +77,7 @@ class ForeignHttp:
             raise network_error(_shown(url), failure) from None
         except NetworkError:
             raise
-        except KodeError as error:  # a packed body that is broken, or too large
+        except KodeError as error:  # a compressed body that is broken, or too large
             raise _refused(error.message.removesuffix(".")) from None
 
     async def _looked_up(self, url: str) -> tuple[_Place, list[str]]:
@@ -112,7 +112,7 @@ def _place(url: str) -> _Place:
 async def _asked(
     place: _Place, address: str, method: str, headers: Mapping[str, str], body: bytes | None
 ) -> tuple[int, bytes]:
-    # Not kept: a connection to an address is one to the name whose certificate was shown there.
+    # Not reused: a connection to an IP address belongs to the name whose certificate it checked.
     connections = Connections(system_tls())
     named = {**OUR_HEADERS, **headers, "host": place.netloc}
     exchange = connections.ask(method, place.at(address), named, body, _TIMES, place.host)
@@ -128,7 +128,7 @@ async def _asked(
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is one of the public internet, and leads to one."""
+    """Return whether an address is on the public internet, also if it embeds another one."""
     found = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
         found = _inside(found) or found
@@ -137,7 +137,7 @@ def is_public(address: str) -> bool:
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:
-    """The address to which one of IPv6 leads in the end, where it is another."""
+    """Return the IPv4 address embedded in an IPv6 address, or None."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
@@ -152,5 +152,5 @@ def _refused(reason: str) -> NetworkError:
 
 
 def _shown(words: str) -> str:
-    """Words of others for a message: short, and without what a terminal obeys."""
+    """Clean foreign text for a message: short, and without terminal control characters."""
     return re.sub(r"[^!-~]", "?", words[:200])

@@ -1,7 +1,7 @@
-"""The answer of a host: read as it comes, unpacked, given up when nothing comes.
+"""Reads the answer of a host as it comes, decompresses it, and gives up after silence.
 
-Nobody asks for a packed body, and a few kilobytes can unpack to gigabytes: nothing is unpacked
-beyond a limit, and never much at once (W16).
+We never ask for a compressed body, and a few kilobytes can expand to gigabytes: decompression has
+a total limit, and works in small pieces (W16).
 """
 
 import asyncio
@@ -17,24 +17,24 @@ MAX_UNPACKED = 64 * 1024 * 1024
 PIECE = 256 * 1024
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 _KNOWN = frozenset({"gzip", "x-gzip", "deflate"})
-# A head that came late leaves this much for the first bytes of the body.
+# Seconds left for the first bytes of the body after a late head.
 _LEAST_IDLE = 5.0
 
 
 class NetworkError(KodeError):
-    """A host that could not be asked, or not to the end. `reason` is why, in a few words."""
+    """A request that failed, before or during its answer. `reason` is why, in a few words."""
 
     def __init__(
         self, reason: str, text: str, *, retryable: bool | None = None, silent: float | None = None
     ) -> None:
-        """`silent`: it was no more than silence, for so many seconds."""
+        """`silent`: the host was merely silent, for so many seconds."""
         details: dict[str, object] = {} if silent is None else {STALLED: round(silent)}
         super().__init__("Network", text, retryable=retryable, details=details)
         self.reason = reason
 
 
 def network_error(host: str, failure: HttpFailure, url_name: str = "") -> NetworkError:
-    """`url_name` is the setting that names the host, for failures to reach it."""
+    """Turn a failure into an error for the user; `url_name` is the setting of the address."""
     reason, retryable = failure.reason, True
     text = f"Cannot connect to {host}: {reason}"
     match failure.stage:
@@ -53,12 +53,12 @@ def network_error(host: str, failure: HttpFailure, url_name: str = "") -> Networ
 
 
 class HttpResponse:
-    """A response whose body is still to be read. `headers` has names in lower case."""
+    """A response whose body is not read yet. `headers` has names in lower case."""
 
     def __init__(
         self, exchange: Exchange, host: str, timeouts: HttpTimeouts, waited: float = 0.0
     ) -> None:
-        """`waited` is how long the head took, which is silence, too."""
+        """`waited` is how long the head took, which counts as silence."""
         self.status = exchange.status
         self.headers = exchange.headers
         self._host = host
@@ -72,13 +72,13 @@ class HttpResponse:
         self._idle = max(timeouts.idle - waited, min(timeouts.idle, _LEAST_IDLE))
 
     def note_progress(self) -> None:
-        """The model said something: bytes alone, such as keep-alives, count for a while only."""
+        """Restart the limit on bytes without content, such as keep-alives: there was progress."""
         self._unspoken = self._timeouts.pinged
 
     async def read(self) -> bytes:
         """Return the next bytes as they come; nothing at the end. Raises NetworkError.
 
-        Only time spent in here counts as idle: a slow reader is not the host's fault.
+        Only time spent in this method counts as idle: a slow reader is not the host's fault.
         """
         now = asyncio.get_running_loop().time
         started = now()
@@ -106,7 +106,7 @@ class HttpResponse:
         return bytes(body[:limit])
 
     async def drain(self, seconds: float) -> None:
-        """Read the end of a body that is known to be over, so that the connection can be kept."""
+        """Read the rest of a finished answer, so that the connection can be reused."""
         self._unspoken = min(self._unspoken, seconds)
         try:
             while await self.read():
@@ -116,7 +116,7 @@ class HttpResponse:
 
 
 class Unpacker:
-    """Unpacks one body. Raises KodeError `Provider` for a coding that is not known."""
+    """Decompresses one body. Raises KodeError `Provider` for an unknown coding."""
 
     def __init__(self, coding: str, host: str) -> None:
         if coding.strip().lower() not in _KNOWN:
@@ -127,9 +127,9 @@ class Unpacker:
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Return what `data` unpacks to, in pieces.
+        """Yield the decompressed `data` in pieces.
 
-        Raises KodeError `TooLarge` beyond the limit, `Network` for bytes that are broken.
+        Raises KodeError `TooLarge` beyond the limit, `Network` for broken bytes.
         """
         while data:
             try:
@@ -145,7 +145,7 @@ class Unpacker:
                 yield piece
             data = self._zlib.unconsumed_tail
             if self._zlib.eof:
-                # A body may be several packed parts, one after the other.
+                # A body may consist of several compressed parts.
                 data = self._zlib.unused_data.lstrip(b"\0")
                 self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
 
@@ -156,5 +156,5 @@ async def _unpacked(
     while data := await read():
         for piece in unpacker.feed(data):
             yield piece
-            # Much comes out of little, without waiting for the network in between.
+            # Little data can yield many pieces without a wait for the network: let others run.
             await asyncio.sleep(0)

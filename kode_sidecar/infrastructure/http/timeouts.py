@@ -1,4 +1,4 @@
-"""How long a host may take. Light to import, and without HTTP."""
+"""The time limits for a host. Light to import, and without HTTP."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -8,18 +8,18 @@ from msgspec import Meta, Struct
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 STALLED = "silentSeconds"
-"""The detail of a failure that was no more than silence."""
+"""The error detail with the seconds of silence, if a failure was mere silence."""
 
 
 class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds of patience with a host or a model; None: as the settings say."""
+    """Time limits in seconds for a host or a model; None: the default."""
 
     first_byte: Seconds | None = None
     idle: Seconds | None = None
     pinged: Seconds | None = None
 
     def over(self, other: "TimeLimits") -> "TimeLimits":
-        """Return these, and those of `other` where these say nothing."""
+        """Return these limits, with those of `other` for missing ones."""
         return TimeLimits(
             self.first_byte or other.first_byte,
             self.idle or other.idle,
@@ -29,11 +29,11 @@ class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class HttpTimeouts:
-    """Seconds (W9). There is no total limit.
+    """Timeouts in seconds (W9). There is no total limit.
 
-    `first_byte` runs from the request to the head of the response, connecting included; `idle`
-    from the request, then from one read to the next; `pinged` from one word of the model to the
-    next, where a host says no more than that it is alive.
+    `first_byte` runs from the request to the head of the response, including the connection; `idle`
+    from the request, then from one read to the next; `pinged` from one piece of content to the
+    next, while the host sends only keep-alives.
     """
 
     connect: float = 10.0
@@ -43,11 +43,11 @@ class HttpTimeouts:
     pinged: float = 300.0
 
     def whole(self) -> "HttpTimeouts":
-        """Return those for an answer that begins when it is whole."""
+        """Return the timeouts for an answer that is sent only when it is complete."""
         return replace(self, first_byte=max(self.first_byte, self.idle))
 
     def of(self, limits: TimeLimits) -> "HttpTimeouts":
-        """Return those with what is said of one host or model."""
+        """Return the timeouts with the limits of one host or model."""
         return replace(
             self,
             first_byte=limits.first_byte or self.first_byte,
@@ -56,7 +56,7 @@ class HttpTimeouts:
         )
 
     def at_most(self, seconds: float | None) -> "HttpTimeouts":
-        """Return those for a host that may be silent for so long only."""
+        """Return the timeouts for a host that may be silent for at most `seconds`."""
         if seconds is None:
             return self
         return replace(

@@ -1,7 +1,7 @@
-"""HTTP by httpx: the one module that imports it. `httpx2`, its successor, can take its place.
+"""HTTP by httpx: the only module that imports it. Its successor `httpx2` can replace it.
 
-Connections, proxies, TLS and the grammar of HTTP are httpx's. Ours are a cancel that leaves no
-socket behind, reads that bring all there is, and failures in words.
+httpx has connections, proxies, TLS and the grammar of HTTP. This module adds a cancel that leaves
+no socket open, reads that return everything received, and failures in words.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ import httpx
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 
-# anyio, on which httpx stands, would load its part for asyncio with the first request: 20 ms.
+# anyio, which httpx uses, would load its asyncio backend with the first request: 20 ms.
 import_module("anyio._backends._asyncio")
 
 _READ_AHEAD = 64 * 1024
 # Hosts keep an idle connection for about a minute; a new one costs two or three round trips.
 _KEEP_IDLE = 45.0
-# A handful of paths are ever asked for, and taking one apart costs more than a request.
+# Only a handful of URLs are ever used, and parsing one costs more than a request.
 _REMEMBERED_URLS = 64
 _LIMITS = httpx.Limits(
     max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEP_IDLE
@@ -37,7 +37,7 @@ Stage = Literal["proxy", "connect", "certificate", "exchange"]
 
 
 class HttpFailure(Exception):
-    """A request that failed: at which stage, and why, without addresses or paths."""
+    """A failed request: the stage and the reason, without addresses or paths."""
 
     def __init__(self, stage: Stage, reason: str) -> None:
         super().__init__(reason)
@@ -46,11 +46,11 @@ class HttpFailure(Exception):
 
 
 class Exchange:
-    """One request and its answer. `status` and `headers` are there once `answered` returns.
+    """One request and its answer. `status` and `headers` are set once `answered` returns.
 
-    It runs in a task of its own, which only `close` cancels, in the way that httpx guards against:
-    a bare `Task.cancel` while a connection goes back to the pool would leave its socket open for
-    good. So whoever waits for an answer may be cancelled at any time, and twice.
+    It runs in a task of its own, which only `close` cancels, by the scope that httpx can shield
+    from: a bare `Task.cancel` while a connection goes back to the pool would leave its socket open
+    forever. So a caller may be cancelled at any time, even twice.
     """
 
     status = 0
@@ -71,10 +71,10 @@ class Exchange:
             self.task.result()
 
     async def read(self) -> bytes:
-        """Return all that came of the body, at least one byte; nothing at its end.
+        """Return everything received of the body, at least one byte; nothing at its end.
 
-        Hosts send each delta as a chunk of its own: whoever reads is woken once for many. Raises
-        HttpFailure, after what came before the failure.
+        Hosts send each delta as a chunk of its own, so one wake-up returns many chunks. Raises
+        HttpFailure once everything before the failure was returned.
         """
         if not self._parts and not self.task.done():
             self._arrived.clear()
@@ -92,7 +92,7 @@ class Exchange:
         self._scope.cancel()
 
     async def close(self) -> None:
-        """Cancel, and wait until that is done."""
+        """Cancel the request, and wait until it has ended."""
         self.cancel()
         await asyncio.wait([self.task])
 
@@ -112,7 +112,7 @@ class Exchange:
         self.status, self.headers = response.status_code, dict(response.headers.items())
         self._answered.set()
         try:
-            # Not by `aiter_raw`, which closes the response before it says that the body is over.
+            # Not `aiter_raw`, which closes the response before it reports the end of the body.
             async for part in cast(httpx.AsyncByteStream, response.stream):
                 self._parts.append(part)
                 self._size += len(part)
@@ -127,13 +127,13 @@ class Exchange:
         self._answered.set()
         self._arrived.set()
         if not task.cancelled():
-            task.exception()  # whoever left early does not want to know
+            task.exception()  # avoids a warning if the caller has left
 
 
 class _Progress:
-    """How far a request's connection is, as httpx reports it (the extension "trace").
+    """The progress of a request's connection, as httpx reports it (the extension "trace").
 
-    What is cancelled in its TLS handshake httpx leaves open, so it is closed here.
+    httpx leaves a socket open that is cancelled in its TLS handshake, so it is closed here.
     """
 
     def __init__(self) -> None:
@@ -147,16 +147,16 @@ class _Progress:
             self.step = "TLS handshake"
 
     async def close(self) -> None:
-        """Close what was opened for this request, if anything was."""
+        """Close the socket that was opened for this request, if any."""
         if self._socket is not None:
             await self._socket.aclose()
 
 
 class Connections:
-    """Connections to hosts, kept and used again, through an HTTP proxy if there is one.
+    """Reusable connections to hosts, through an HTTP proxy if there is one.
 
-    No redirect is followed, no cookie kept, no proxy of the environment used. Uses no event loop
-    until it is asked. Raises KodeError `ConfigInvalid` for a proxy that is none.
+    It follows no redirect, stores no cookie, and uses no proxy of the environment. It needs no
+    event loop before `ask`. Raises KodeError `ConfigInvalid` for an invalid proxy.
     """
 
     def __init__(self, tls: ssl.SSLContext, proxy: str | None = None) -> None:
@@ -183,9 +183,9 @@ class Connections:
         timeouts: HttpTimeouts,
         server_name: str = "",
     ) -> Exchange:
-        """Begin a request; `close` what it returns. Silence is for who waits to end.
+        """Begin a request; the caller must `close` the exchange, and end a silent one itself.
 
-        `server_name` is whose certificate is wanted where `url` names an address.
+        `server_name` is the name that the certificate must have if `url` contains an IP address.
         """
         extensions: dict[str, Any] = {
             "timeout": {"connect": timeouts.connect, "write": timeouts.write}
@@ -205,13 +205,13 @@ class Connections:
         return exchange
 
     async def aclose(self) -> None:
-        """Close all connections, those of running requests, too."""
+        """Close all connections, including those of running requests."""
         await asyncio.gather(*(exchange.close() for exchange in self._running))
         await self._client.aclose()
 
 
 def check_url(url: str) -> None:
-    """Raise ValueError for an address that is none, saying why."""
+    """Raise ValueError, with the reason, for an invalid URL."""
     try:
         httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -220,9 +220,9 @@ def check_url(url: str) -> None:
 
 @lru_cache(1)
 def system_tls() -> ssl.SSLContext:
-    """Return the certificates of the system's store; some 0.05 s, so in a thread. For all clients.
+    """Return the system's certificates, shared by all clients; takes some 0.05 s: use a thread.
 
-    A program built elsewhere may not know where this system keeps them: then those of httpx.
+    A program built elsewhere may not know where this system stores them; then use httpx's.
     """
     known = ssl.get_default_verify_paths()
     if sys.platform == "win32" or known.cafile or known.capath:
@@ -231,7 +231,7 @@ def system_tls() -> ssl.SSLContext:
 
 
 def proxy_of(url: str, tls: ssl.SSLContext | None = None) -> httpx.Proxy:
-    """The proxy of a setting, user and password allowed. Raises KodeError `ConfigInvalid`."""
+    """Parse a proxy setting, user and password allowed. Raises KodeError `ConfigInvalid`."""
     try:
         proxy = httpx.Proxy(url)
     except (ValueError, httpx.InvalidURL):
@@ -260,7 +260,7 @@ def _failure(error: httpx.TransportError, step: str) -> HttpFailure:
 
 
 def _os_error(error: BaseException) -> OSError | None:
-    """Return what the system said first: httpx and anyio each wrap it in an error of theirs."""
+    """Return the system's original error, which httpx and anyio each wrap in their own."""
     found = None
     while (cause := error.__cause__ or error.__context__) is not None:
         group = cast(BaseExceptionGroup[BaseException], cause)
@@ -270,7 +270,7 @@ def _os_error(error: BaseException) -> OSError | None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return a failure of the network in a few words, without addresses or paths."""
+    """Describe a network failure in a few words, without addresses or paths."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate was not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
