@@ -1,4 +1,4 @@
-"""The files of one conversation: `meta.json`, artifacts, logs of scouts, and all of them open."""
+"""The files of one conversation: `meta.json`, artifacts, logs of scouts, messages and journal."""
 
 import hashlib
 import os
@@ -27,24 +27,24 @@ from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.session_lock import SessionLock
 
 CONVERSATIONS_FOLDER = "conversations"
-"""In the state folder: a folder for each conversation, named as it."""
+"""The folder in the state folder with a folder for each conversation, named by its id."""
 META_FILE = "meta.json"
 
-# A name that Windows takes for a device is no folder there.
+# Windows cannot make a folder with the name of a device.
 _ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 _USUAL_BYTES = 16 * 1024
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 def is_session_id(name: str) -> bool:
-    """Return whether a session could have that id; nothing else is ever looked for on disk."""
+    """Return whether a name is a valid session id; other names are never looked up on disk."""
     return _ID.fullmatch(name) is not None
 
 
 class HeadMark(Struct, frozen=True):
-    """The message that the user made the head; None stands for the place before the first one.
+    """The message that the user made the head; None is the position before the first message.
 
-    The mark counts until a message newer than `newest` is written, which is then the head.
+    The mark is valid until a message newer than `newest` is written, which is then the head.
     """
 
     id: str | None
@@ -52,13 +52,13 @@ class HeadMark(Struct, frozen=True):
 
 
 class ConversationMeta(Struct, frozen=True, kw_only=True):
-    """What `meta.json` says; snake_case on disk.
+    """The contents of `meta.json`; snake_case on disk.
 
     `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest message.
-    `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are there when
-    the user chose them for this session, `draft` when there is a prompt not sent yet, `head` when
-    it is not the newest message, `effort` when the user chose one; `left_out` and `pinned` are ids
-    of messages. `kind` is there where it is no conversation with a user: `job` is that of a run.
+    `meta` is the user's own and holds `projectRoot` and `roots`. `mode`, `model`, `effort` are set
+    if the user chose them for this session, `draft` if a prompt is not sent yet, `head` if it is
+    not the newest message; `left_out` and `pinned` are ids of messages. `kind` is set if this is
+    no conversation with a user: `job` is the kind of a run.
     """
 
     id: str
@@ -78,12 +78,12 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
 
     @property
     def known_effort(self) -> Effort | None:
-        """How hard the model thinks; None: as it does by itself."""
+        """The chosen thinking effort; None: the model's default."""
         return next((effort for effort in EFFORTS if effort == self.effort), None)
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders that it is held in, by their keys."""
+        """The keys of the folders that the conversation belongs to."""
         listed: object = self.meta.get("roots")
         roots = cast(list[Any], listed) if isinstance(listed, list) else None
         names = [self.meta.get("projectRoot")] if roots is None else roots
@@ -91,11 +91,11 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
 
     @property
     def edits(self) -> ContextEdits:
-        """What the user decided about the context."""
+        """The user's edits of the context."""
         return ContextEdits(left_out=self.left_out or (), pinned=self.pinned or ())
 
     def with_edits(self, edits: ContextEdits) -> "ConversationMeta":
-        """Return the same with other edits of the context."""
+        """Return this meta with other edits of the context."""
         return msgspec.structs.replace(
             self, left_out=edits.left_out or UNSET, pinned=edits.pinned or UNSET
         )
@@ -110,7 +110,7 @@ def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
     Raises KodeError `Storage` when the disk fails.
     """
     try:
-        # Without pathlib and buffers, which cost more than the rest: a list reads thousands.
+        # Without pathlib and buffers, which cost most of the time: a list reads thousands of files.
         fd = os.open(f"{folder}{os.sep}{META_FILE}", _READ)
         try:
             data = os.read(fd, _USUAL_BYTES)
@@ -126,12 +126,12 @@ def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
 
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-# An id of ours: too long for the name of a device, and no way out of the folder (W11).
+# Our ids: longer than any device name, and without characters that lead out of a folder (W11).
 _ARTIFACT_ID = re.compile(r"[a-z0-9]{6,64}")
 
 
 def save_artifact(conversation_folder: Path, new_id: Callable[[], str], text: str) -> Blob:
-    """Write a text and return what reads it again; the folder appears with the first.
+    """Write a text and return a reference to it; creates the folder if needed.
 
     Raises KodeError `Storage`.
     """
@@ -153,7 +153,7 @@ def save_artifact(conversation_folder: Path, new_id: Callable[[], str], text: st
 
 
 def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Path) -> bool:
-    """Keep an artifact in another conversation's folder, too; False if there is none.
+    """Copy an artifact into another conversation's folder; False if there is none.
 
     Raises KodeError `Storage`.
     """
@@ -171,7 +171,7 @@ def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Pat
         with path.open("rb") as source, os.fdopen(fd, "wb") as target:
             shutil.copyfileobj(source, target)
     except FileExistsError:
-        return True  # two results of one path may name it
+        return True  # it was copied already: two results may name the same artifact
     except OSError as error:
         raise not_saved(f"artifacts/{copy.name}", error) from None
     return True
@@ -211,11 +211,11 @@ def scout_logs(conversation_folder: Path) -> list[Path]:
 
 
 class ConversationFiles:
-    """One conversation open for writing; `save` makes durable what was written.
+    """One conversation open for writing; `save` makes everything written durable.
 
-    Folders that are `unsynced` and the meta become durable with the first `sync`, as does what
-    `write_meta` and `rename` wrote; otherwise `meta.json` is written some time later, for
-    `updated_at` can be had from the messages. `lock` and `journal` are released with the files.
+    With `unsynced` folders, the first `sync` saves them and the meta. Changes by `write_meta` and
+    `rename` are saved with the next `sync`; otherwise `meta.json` is written some time later, since
+    `updated_at` can be found from the messages. `lock` and `journal` are released with the files.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class ConversationFiles:
         self._saver = saver
         self._messages = messages
         self._unsynced = unsynced
-        # Heads are counted: written and heard of on the event loop, synced on the saver's thread.
+        # Metas to save are counted: the event loop writes and confirms, the saver's thread syncs.
         self._heads = 1 if unsynced else 0
         self._heads_saved = self._heads_synced = 0
         self._saved: ConversationMeta | None = None
@@ -243,24 +243,24 @@ class ConversationFiles:
 
     @property
     def folder(self) -> Path:
-        """Where the journal and the artifacts lie, too."""
+        """The folder of the conversation, with journal and artifacts."""
         return self._path.parent
 
     @property
     def meta(self) -> ConversationMeta:
-        """As last written."""
+        """The meta as last written."""
         return self._meta
 
     @property
     def head_due(self) -> int:
-        """Which meta a `sync` has to save, until `head_saved` hears that one did; 0: none.
+        """The number of the meta that a `sync` must save, until `head_saved` confirms it; 0: none.
 
-        That does not depend on how far the saver's thread is: a recording could not say it.
+        It must not depend on the progress of the saver's thread, which a recording cannot replay.
         """
         return self._heads if self._heads > self._heads_saved else 0
 
     def head_saved(self, head: int) -> None:
-        """Note that a `sync` saved what `head_due` was before it."""
+        """Note that a `sync` saved the meta with the number `head_due` had before it."""
         self._heads_saved = max(self._heads_saved, head)
 
     def append(self, *messages: Message) -> None:
@@ -277,12 +277,12 @@ class ConversationFiles:
         self.write_meta(msgspec.structs.replace(self._meta, title=title))
 
     def write_meta(self, meta: ConversationMeta) -> None:
-        """Take another meta; it is saved with the next `sync`."""
+        """Replace the meta; it is saved with the next `sync`."""
         self._write_meta(meta)
         self._heads += 1
 
     def open_scout_log(self, scout_id: str) -> MessageLines:
-        """Return the record of a scout, whose id is one of ours; the scout closes it.
+        """Open the log of a scout, whose id must be one of ours; the scout closes it.
 
         Raises KodeError `Storage`.
         """
@@ -294,8 +294,8 @@ class ConversationFiles:
         return MessageLines(folder / f"{scout_id}.jsonl")
 
     async def save(self) -> None:
-        """Make all that was written durable, the journal too. Raises KodeError `Storage`."""
-        if head := self.head_due:  # last, for it is what a later process goes by
+        """Make everything written durable, including the journal. Raises KodeError `Storage`."""
+        if head := self.head_due:  # the meta last: a later process relies on it
             await self._saver.save(self.journal)
             await self._saver.save(self)
             self.head_saved(head)
@@ -316,7 +316,7 @@ class ConversationFiles:
     def close(self) -> None:
         """Release the files; harmless when repeated.
 
-        A meta that waits to be written is written before: the next writer must not meet it later.
+        A waiting meta is written first: it must not appear later under the next writer.
         """
         self._messages.close()
         self.journal.close()
@@ -339,6 +339,6 @@ class ConversationFiles:
         self._saver.later(self._path, write)
 
     def _replace_meta(self, meta: ConversationMeta) -> None:
-        # Always fsynced: after a power cut an empty file would stand in the place of a whole one.
+        # Always fsynced: otherwise a power cut could leave an empty file in its place.
         replace_file(self._path, encode_json(meta), durable=True)
         self._saved = meta

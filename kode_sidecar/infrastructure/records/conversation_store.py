@@ -1,4 +1,4 @@
-"""Keeps conversations: a folder each, made, opened, listed and removed (A7)."""
+"""Stores conversations, a folder each: creates, opens, lists and removes them (A7)."""
 
 import os
 import shutil
@@ -58,14 +58,14 @@ _GRAVE = ".deleted-"
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as it was read: all whole messages in the order written, and the damage."""
+    """A conversation as it was read: all intact messages in the order written, and the damage."""
 
     meta: ConversationMeta
     messages: Sequence[Message]
     problems: Sequence[LineProblem]
 
     def tree(self) -> Conversation:
-        """Return the messages as a tree, its head where it was left."""
+        """Return the messages as a tree, with the saved head."""
         conversation = Conversation(self.messages)
         mark = self.meta.head
         if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
@@ -76,7 +76,7 @@ class StoredConversation:
 
 @dataclass(frozen=True)
 class OpenConversation:
-    """A conversation open for writing, and what was in it."""
+    """A conversation open for writing, and its contents."""
 
     writer: ConversationFiles
     stored: StoredConversation
@@ -85,11 +85,8 @@ class OpenConversation:
 class ConversationStore:
     """Conversations by id: a folder each, under `storage_root`.
 
-    Every method may raise KodeError `Storage`.
-
-    An id that could not be one is never looked for on disk.
-
-    `storage` is how messages of new conversations are kept; one that is there stays as it is.
+    Every method may raise KodeError `Storage`. An invalid id is never looked up on disk.
+    `storage` is the storage for messages of new conversations; existing ones are not changed.
     """
 
     def __init__(
@@ -105,12 +102,12 @@ class ConversationStore:
         self._written: dict[str, tuple[FileState | None, str]] = {}
 
     def create(self, meta: ConversationMeta) -> ConversationFiles:
-        """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
+        """Create an empty conversation and open it. It is saved with the writer's first `sync`."""
         folder, unsynced = self._path(meta.id), [self._root]
         try:
             if not self._root.is_dir():
                 make_private(self._root)
-                unsynced.append(self._root.parent)  # nothing is kept in a folder without a name
+                unsynced.append(self._root.parent)  # or a power cut loses the new root
             folder.mkdir(mode=0o700)
         except OSError as error:
             raise not_saved("the session's folder", error) from None
@@ -128,17 +125,17 @@ class ConversationStore:
         return files
 
     def open(self, conversation_id: str) -> OpenConversation:
-        """Open a conversation for writing, as the only one who does; blocks while it reads.
+        """Open a conversation for writing, as its only writer; blocks while it reads.
 
-        Its lock is held until the writer is closed. Damaged records are quarantined; messages that
-        are lost by that are rebuilt from the journal and put back into their places, or something
-        stands for them that says so.
+        Its lock is held until the writer is closed. Damaged records are quarantined; the lost
+        messages are rebuilt from the journal and restored to their places, or replaced by a
+        stand-in that says so.
         Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
         """
         with ExitStack() as undo:
             lock = SessionLock(self._folder(conversation_id))
             undo.callback(lock.release)
-            # Once more: it may have been deleted while nobody had the lock.
+            # Check again: it may have been deleted before we got the lock.
             folder = self._folder(conversation_id)
             storage = messages_in(folder)
             messages, kept = storage.open(folder)
@@ -166,10 +163,10 @@ class ConversationStore:
         return OpenConversation(writer, stored)
 
     def load(self, conversation_id: str) -> StoredConversation:
-        """Return all that can be read of a conversation, or rebuilt where messages are damaged.
+        """Return a conversation as far as it can be read, or rebuilt from damage.
 
-        Times that are missing in the meta come from the messages. Blocks while it reads. Raises
-        KodeError `SessionNotFound`.
+        Times missing in the meta come from the messages. Blocks while it reads. Raises KodeError
+        `SessionNotFound`.
         """
         folder = self._folder(conversation_id)
         kept = messages_in(folder).load(folder)
@@ -180,7 +177,7 @@ class ConversationStore:
         return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
-        """Return what its answers and those of its scouts used, oldest first; blocks.
+        """Return the usage of its answers and its scouts' answers, oldest first; blocks.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -190,7 +187,7 @@ class ConversationStore:
         return sorted(spent, key=lambda one: one.created_at)
 
     def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
-        """Return what its scouts used alone; blocks while it reads.
+        """Return the usage of its scouts alone; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -205,7 +202,7 @@ class ConversationStore:
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
 
     def journal_tail(self, conversation_id: str) -> JournalTail:
-        """Return what is appended to its journal from now on; blocks. Raises as `head` does."""
+        """Return a reader of new lines in its journal, from now on; blocks. Raises as `head`."""
         return JournalTail(self._folder(conversation_id))
 
     def read_artifact(
@@ -218,13 +215,13 @@ class ConversationStore:
         return read_artifact(self._path(conversation_id), artifact_id, offset, length)
 
     def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
-        """Keep an artifact in another conversation's folder, too; False if there is none."""
+        """Copy an artifact into another conversation's folder; False if there is none."""
         if not self.exists(conversation_id):
             return False
         return copy_artifact(self._path(conversation_id), artifact_id, folder)
 
     def head(self, conversation_id: str) -> ConversationMeta:
-        """Return the meta alone; of the messages nothing is read unless it is missing or damaged.
+        """Return the meta alone; reads the messages only if the meta is missing or damaged.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -238,10 +235,10 @@ class ConversationStore:
         return meta
 
     def newest(self) -> list[tuple[str, str]]:
-        """Return when each conversation was last written to, and its id; the newest first.
+        """Return the time of the last change and the id of each conversation, newest first.
 
-        The time is empty where nothing can be read. A meta is read again only when its file has
-        changed: each page of a list asks for thousands. Blocks.
+        The time is empty if nothing can be read. A meta is read again only if its file has
+        changed, since each page of a list needs thousands. Blocks.
         """
         written: dict[str, tuple[FileState | None, str]] = {}
         for name in filter(is_session_id, self._names()):
@@ -259,19 +256,19 @@ class ConversationStore:
         return sorted(((when, name) for name, (_, when) in written.items()), reverse=True)
 
     def state(self, conversation_id: str) -> Sequence[FileState | None]:
-        """Return a mark that changes with messages and head. Raises KodeError `SessionNotFound`."""
+        """Return a value that changes with messages and head. Raises as `head` does."""
         folder = self._folder(conversation_id)
         states = (file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES))
-        # Whoever reads a database makes an empty log where there is none.
+        # Reading a database creates an empty log beside it, which is no change.
         return [state if state and state[2] else None for state in states]
 
     def says(self, conversation_id: str, query: str) -> bool:
-        """Return whether a prompt or an answer has the text, in any case of letters. Blocks."""
+        """Return whether a prompt or an answer contains the text, ignoring case. Blocks."""
         folder = self._path(conversation_id)
         try:
             return says(messages_in(folder).records(folder), query)
         except KodeError:
-            return False  # what cannot be read says nothing
+            return False  # an unreadable conversation cannot match
 
     def delete(self, conversation_id: str) -> None:
         """Remove a conversation and its artifacts; it must not be open here. Blocks.
@@ -282,17 +279,17 @@ class ConversationStore:
         lock = SessionLock(folder)
         try:
             if sys.platform == "win32":
-                lock.release()  # no folder is moved there while a file in it is open
+                lock.release()  # Windows moves no folder while a file in it is open
             self._bury(conversation_id, folder)
         finally:
             lock.release()
-        # What another program holds open is left for the next deletion.
+        # Files that another program holds open stay until the next deletion.
         for left in self._root.glob(f"{_GRAVE}*"):
             shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def locked(self, conversation_id: str) -> Generator[Path]:
-        """The folder of a conversation while nobody else can write to it.
+        """Hold a conversation's lock, so that nobody else can write to it; yield its folder.
 
         Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
@@ -333,18 +330,18 @@ class ConversationStore:
             folder.rename(grave)
             sync_folder(self._root)
         except OSError as error:
-            with suppress(OSError):  # what is refused changed nothing
+            with suppress(OSError):  # a refused deletion must change nothing
                 grave.rename(folder)
             raise not_saved("the deletion of the session", error) from None
 
     def _folder(self, conversation_id: str) -> Path:
-        """Return the folder of a conversation that is there. Raises KodeError `SessionNotFound`."""
+        """Return the folder of an existing conversation. Raises KodeError `SessionNotFound`."""
         if not self.exists(conversation_id):
             raise _not_found(conversation_id)
         return self._path(conversation_id)
 
     def _path(self, conversation_id: str) -> Path:
-        """Return the only way from an id to a path. Raises KodeError `SessionNotFound`."""
+        """Turn a valid id into a path; nothing else may. Raises KodeError `SessionNotFound`."""
         if not is_session_id(conversation_id):
             raise _not_found(conversation_id)
         return self._root / conversation_id
@@ -353,16 +350,15 @@ class ConversationStore:
 def _rebuilt(
     messages: Sequence[Message], events: Sequence[StoredEvent], conversation_id: str
 ) -> Sequence[Message]:
-    """Return the messages with those that are damaged, or with what stands for them."""
+    """Return the messages with the damaged ones rebuilt, or replaced by stand-ins."""
     told = with_rebuilt(messages, events, conversation_id)
     return with_stand_ins(told, events, conversation_id)
 
 
 def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:
-    """Write these messages anew; those that are there keep their records byte for byte.
+    """Rewrite the messages; existing ones keep their records byte for byte.
 
-    False where the disk refuses that, or the removal of the damage before it: they are rebuilt
-    again the next time.
+    Returns False if the disk refuses, or still holds damage: the next opening rebuilds them again.
     """
     there: dict[str, bytes] = {}
     try:

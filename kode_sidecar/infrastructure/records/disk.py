@@ -1,4 +1,4 @@
-"""Replaces files as a whole, and turns errors of the disk into errors for the user."""
+"""Replaces whole files, and turns errors of the disk into errors for the user."""
 
 import contextlib
 import errno
@@ -30,7 +30,7 @@ def not_saved(name: str, error: OSError) -> KodeError:
 
 
 def not_made(path: Path, error: OSError) -> KodeError:
-    """Return the error for a file or folder, maybe one that the user named, that cannot be made."""
+    """Return the error for a file or folder (perhaps named by the user) that cannot be made."""
     what = error.strerror or type(error).__name__
     return KodeError("Storage", f"{path} cannot be made or written: {what}; name another one")
 
@@ -47,11 +47,11 @@ def _reason(error: OSError) -> str:
 
 
 FileState = tuple[int, int, int]
-"""What tells that a file was written or replaced: its number, time of change and size."""
+"""Inode, time of change and size of a file: they change when it is written or replaced."""
 
 
 def file_state(path: str | os.PathLike[str]) -> FileState | None:
-    """Return the state of a file now; None where there is none."""
+    """Return the present state of a file; None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -60,7 +60,7 @@ def file_state(path: str | os.PathLike[str]) -> FileState | None:
 
 
 def make_folder(folder: Path, needed_by: str = "") -> None:
-    """Make a folder for its owner alone, with those above it.
+    """Make a folder for its owner alone, and the folders above it.
 
     Raises KodeError `Storage`, which names the folder, or the file that needs it.
     """
@@ -74,8 +74,8 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
     """Write `data` to a temporary file beside `path`, then move it into place.
 
     With `durable` the content and the folder's entry are fsynced; that blocks, so call it off
-    the event loop. Raises KodeError `Storage`; the old content then stays, or is put back: for
-    that it keeps a second name until all is done, which takes no room on a full disk.
+    the event loop. Raises KodeError `Storage`; the old content then stays, or is restored from a
+    temporary hard link, which needs no space on a full disk.
     """
     try:
         temporary = write_beside(path, data, durable=durable)
@@ -97,7 +97,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
 
 
 def _sync_name(path: Path, old: Path) -> None:
-    """Sync the folder of a file that was replaced; take the old one back where that fails."""
+    """Sync the folder of a file that was replaced; restore the old file if that fails."""
     try:
         sync_folder(path.parent)
     except OSError:

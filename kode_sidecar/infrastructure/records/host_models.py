@@ -1,6 +1,6 @@
-"""What is kept of hosts in the state folder, each file a hint that may be deleted (A2).
+"""Stores facts about hosts in the state folder; each file is a hint that may be deleted (A2).
 
-`models.json`: which model ids a host no longer serves. `hosts.json`: what it said of its models.
+`models.json`: which model ids a host no longer serves. `hosts.json`: how it describes its models.
 """
 
 import re
@@ -23,14 +23,14 @@ from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, encod
 T = TypeVar("T")
 MODELS_FILE = "models.json"
 _LIST_LASTS = 24 * 3600.0
-# What a program on this machine serves its user changes at any time, and costs nothing to ask.
+# The models of a program on this machine change at any time, and it costs nothing to ask for them.
 _THIS_MACHINE = re.compile(r"(localhost|127(\.\d{1,3}){3}|::1)(:\d+)?")
 
 
 class SavedRetiredModels:
     """The model ids that each host answered with "no such model".
 
-    It is looked at before every request to a model, and read again only when it has changed.
+    It is consulted before every request to a model; the file is read again only if it changed.
     """
 
     def __init__(self, storage_root: Path) -> None:
@@ -40,7 +40,7 @@ class SavedRetiredModels:
         self._known: dict[str, list[str]] = {}
 
     def ids(self, host: str) -> frozenset[str]:
-        """Return what is known of a host; empty when the file is missing or damaged."""
+        """Return the ids known to be gone from a host; empty if the file is missing or damaged."""
         return frozenset(self._read().get(host, ()))
 
     def add(self, host: str, model_id: str) -> None:
@@ -58,7 +58,7 @@ class SavedRetiredModels:
 
 
 class KnownHosts:
-    """What each host said of its models; a list counts for a day. `now` is the time since 1970."""
+    """Each host's facts about its models; a list is valid for a day. `now`: seconds since 1970."""
 
     def __init__(self, storage_root: Path, now: Callable[[], float] = time.time) -> None:
         self._path = storage_root / "hosts.json"
@@ -66,18 +66,18 @@ class KnownHosts:
         self._known: dict[str, HostFacts] | None = None
 
     def facts(self, host: str) -> HostFacts:
-        """Return what is known of a host; nothing when the file is missing or damaged."""
+        """Return the facts of a host; empty ones if the file is missing or damaged."""
         if self._known is None:
             self._known = self._read()
         return self._known.get(host, HostFacts())
 
     def keep(self, host: str, facts: HostFacts) -> None:
-        """Remember it, beside what others learned of others. Raises KodeError `Storage`."""
+        """Save the facts, together with those of other processes. Raises KodeError `Storage`."""
         self._known = {**self._read(), **(self._known or {}), host: facts}
         _write(self._path, self._known)
 
     def wants_list(self, host: str) -> bool:
-        """Return whether to ask a host for its list: those on this machine never."""
+        """Return whether to fetch a host's list: after a day; never from this machine."""
         if _THIS_MACHINE.fullmatch(host):
             return False
         return not 0 <= self._now() - self.facts(host).listed_at < _LIST_LASTS
@@ -87,7 +87,7 @@ class KnownHosts:
 
 
 def _decoded(path: Path, kind: type[dict[str, T]]) -> dict[str, T]:
-    """Return what a file holds; nothing when it is missing or damaged."""
+    """Return a file's contents; empty if it is missing or damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, *DECODE_ERRORS):

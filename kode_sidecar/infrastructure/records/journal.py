@@ -1,6 +1,6 @@
 """Writes and reads `journal.jsonl`, the stored events of one session as the editor got them.
 
-The journal holds the blocks of every message: `rebuilding` makes damaged messages from them.
+The journal holds the blocks of every message: `rebuilding` restores damaged messages from them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from kode_sidecar.infrastructure.records.jsonl import (
 
 
 class UnknownEvent(Struct, frozen=True):
-    """An event of a newer version: all that is known of it is its number."""
+    """An event of a newer version, of which only the number is known."""
 
     seq: int
 
@@ -58,7 +58,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        # Most journals are in order, and too large to be held whole for those that are not.
+        # Most journals are in order, and too large to hold in memory without need.
         self.completed: set[str] = set()
         numbers, problems = read_records(path, self._number_of)
         self.problems: Sequence[LineProblem] = problems
@@ -81,9 +81,9 @@ class Journal:
         return self._last_seq
 
     def take_events(self) -> Iterable[StoredEvent]:
-        """Return what was there when it was opened, in order; once.
+        """Return the events that were there at the opening, in order; once.
 
-        It is read as it is gone through. Raises KodeError `Storage` then.
+        They are read while you iterate, which raises KodeError `Storage`.
         """
         events, self._events = self._events, ()
         return events
@@ -99,7 +99,7 @@ class Journal:
         self._last_seq = event.seq
 
     def sync(self) -> None:
-        """fsync; for `Saver.save`, after the messages the events tell of."""
+        """fsync the journal, for `Saver.save`; the messages of its events are synced before."""
         self._file.sync()
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Journal:
 
 
 def read_events(path: Path) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
-    """Return all events of a journal in order, and the lines that hold none.
+    """Return all events of a journal in order, and the unreadable lines.
 
     Raises KodeError `Storage`.
     """
@@ -123,7 +123,7 @@ def read_events(path: Path) -> tuple[Sequence[StoredEvent], Sequence[LineProblem
 
 
 def decode_lines(lines: Iterable[bytes]) -> list[StoredEvent]:
-    """Return the events of these lines in order; a line that holds none is passed over."""
+    """Return the events of these lines in order; unreadable lines are skipped."""
     events: list[StoredEvent] = []
     for line in lines:
         with suppress(*DECODE_ERRORS):
@@ -140,7 +140,7 @@ def _decode(line: bytes) -> StoredEvent:
 
 
 def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
-    """By number; of two with one number the later, which is the one that was acknowledged."""
+    """Sort events by number; of two with one number the later counts: it was acknowledged."""
     numbered = {event.seq: event for event in events}
     in_order = list(numbered.values())
     if any(one.seq > other.seq for one, other in pairwise(in_order)):
@@ -148,17 +148,17 @@ def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
     return in_order
 
 
-# How long nothing is looked at: what another process says is seen about as soon as a person can
-# tell, and a session in which nothing happens costs next to nothing.
+# Pauses between looks at the file: short enough that people notice no delay in what another process
+# writes, and long enough that an idle session costs next to nothing.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 _READ_BYTES = 1024 * 1024
 
 
 class JournalTail:
-    """The lines that are appended to a journal from now on, by whoever may write.
+    """Reads the lines that any process appends to a journal from now on.
 
-    Nothing is kept open in between. Where the file was replaced, as by a repair, it begins anew
-    with the first line, so a reader passes over the events that it knows.
+    The file is not open in between. If it was replaced, as by a repair, reading starts again with
+    the first line, so a reader must skip the events that it knows.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -169,9 +169,9 @@ class JournalTail:
             pass
 
     async def grown(self) -> Sequence[bytes] | None:
-        """Wait until there are new lines, and return them whole; None when the session is gone.
+        """Wait for new complete lines and return them; None when the session is gone.
 
-        It looks again and again, on a thread: no system tells of every file on every disk.
+        It polls, on a thread: no system reports the changes of every file on every disk.
         """
         pause = _SHORTEST_PAUSE
         while (lines := await asyncio.to_thread(self.read)) == []:
@@ -180,10 +180,7 @@ class JournalTail:
         return lines
 
     def read(self) -> list[bytes] | None:
-        """Return whole lines that are new, about a megabyte at most; None without the session.
-
-        Blocks.
-        """
+        """Return new complete lines, about a megabyte at most; None without the session. Blocks."""
         try:
             status = os.stat(self._path)
             if status.st_ino != self._number or status.st_size < self._position:
@@ -198,7 +195,7 @@ class JournalTail:
         except FileNotFoundError:
             return [] if self._path.parent.is_dir() else None
         except OSError:
-            return []  # what a disk refuses now is asked for again
+            return []  # if the disk refuses now, the next call tries again
         whole = data.rfind(b"\n") + 1
         self._position += whole
         return data[:whole].split(b"\n")[:-1]

@@ -1,4 +1,4 @@
-"""`{log_dir}/agent.log`: one JSON object a line, written by a thread of its own (A10)."""
+"""Writes `{log_dir}/agent.log`, one JSON object per line, on a thread of its own (A10)."""
 
 import hashlib
 import os
@@ -23,10 +23,10 @@ _SECRET_NAME = re.compile(
 
 
 class Redaction:
-    """Takes secrets and long texts out of values before they are logged.
+    """Removes secrets and long texts from values before they are logged.
 
-    `secrets` are the keys in use; see `SecretMask` for what is masked. `keep_chars` None keeps
-    content whole, a number keeps that many characters of it and its SHA-256.
+    `secrets` are the keys in use; see `SecretMask` for what is masked. With `keep_chars` None,
+    content is logged whole; with a number, so many characters of it and its SHA-256.
     """
 
     def __init__(self, secrets: Sequence[str] = (), keep_chars: int | None = None) -> None:
@@ -38,7 +38,7 @@ class Redaction:
         return self._mask.labels(without_controls(mend_surrogates(text)))
 
     def value(self, value: object) -> Any:
-        """Any JSON-like value, cleaned all the way down; other objects become their `str`."""
+        """Return a JSON-like value, cleaned at every level; other objects become their `str`."""
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, str):
@@ -51,7 +51,7 @@ class Redaction:
         return self.text(str(value))
 
     def content(self, text: str) -> Any:
-        """Return a prompt, a reply or a tool's output, as the settings want it (A10)."""
+        """Return a prompt, a reply or a tool's output as the settings allow it (A10)."""
         text = self.text(text)
         if self._keep_chars is None:
             return text
@@ -71,7 +71,7 @@ _BURST_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class LogScope:
-    """The ids that stand on every line of a turn; `trace_id` is the id of the turn."""
+    """The ids on every line of a turn; `trace_id` is the id of the turn."""
 
     trace_id: str | None = None
     conversation_id: str | None = None
@@ -81,7 +81,7 @@ class LogScope:
 
 @dataclass(frozen=True)
 class LogFiles:
-    """Where the lines go. At `max_bytes` the file becomes `agent.log.1`, up to `keep` of them."""
+    """The log's files. At `max_bytes` the file becomes `agent.log.1`; up to `keep` such files."""
 
     folder: Path
     max_bytes: int = 10_000_000
@@ -100,14 +100,14 @@ class _Line:
 
     @property
     def weight(self) -> int:
-        """About how many characters wait with this line."""
+        """The approximate number of characters of this line, while it waits."""
         return 500 + sum(map(len, self.content.values()))
 
 
 class JsonLog:
-    """The log. Writing never waits and never fails; what cannot be kept is counted and said.
+    """The log. Writing never blocks and never fails; lines that are lost are counted and reported.
 
-    `timestamp` gives the time of a line (RFC 3339 in UTC). Lines below `level` are left out.
+    `timestamp` returns the time of a line (RFC 3339 in UTC). Lines below `level` are left out.
     At most `max_waiting_chars` wait for the disk.
     """
 
@@ -145,9 +145,9 @@ class JsonLog:
         content: Mapping[str, str] = _NOTHING,
         **fields: object,
     ) -> None:
-        """Log one event. Hand over values that do not change any more.
+        """Log one event. The values must not change afterwards.
 
-        `content` holds what people and models said, by field name: only there redaction cuts.
+        `content` holds the words of people and models, by field name: only these are cut.
         In the line `duration` is in milliseconds and `tokens` has input, output, total, cached.
         """
         if level not in self._levels:
@@ -175,7 +175,7 @@ class JsonLog:
                 self._changed.notify()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Write what waits and stop the thread."""
+        """Write the waiting lines and stop the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -187,7 +187,7 @@ class JsonLog:
                 while not (self._lines or self._closing):
                     self._changed.wait()
                 if not self._closing:
-                    # Lines come in bursts, and just then the loop has better things to do.
+                    # Lines come in bursts, and then the event loop is busy: wait for its end.
                     self._changed.wait(_BURST_SECONDS)
                 lines, self._lines = self._lines, deque()
                 self._waiting_chars = 0
@@ -207,7 +207,7 @@ class JsonLog:
             record |= {name: clean.content(text) for name, text in line.content.items()}
             return encode_json(record) + b"\n"
         except Exception as error:
-            # A value that cannot be shown must not cost the line, and never the thread.
+            # A value that cannot be encoded must not lose the line, or end the thread.
             return encode_json({**line.record, "not_logged": type(error).__name__}) + b"\n"
 
     def _said(self, dropped: int) -> list[bytes]:
@@ -249,7 +249,7 @@ class JsonLog:
                 if old.exists():
                     os.replace(old, new)
         except OSError:
-            # Held open by somebody on Windows: grow a little more and try with the next batch.
+            # Open in another process on Windows: let it grow, and try again with the next batch.
             return
 
 

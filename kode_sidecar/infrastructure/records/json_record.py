@@ -10,14 +10,14 @@ from kode_sidecar.errors import KodeError
 
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
 _SEAL_LENGTH = 18
-# Where a record may begin inside a damaged line. So many are tried before it is given up.
+# Where a record may begin inside a damaged line, and how many such places are tried.
 _START = re.compile(rb'\{"')
 _MOST_STARTS = 200
 _JUNK = b" \t\r\0"
 
 
 class DamagedRecord(ValueError):
-    """The checksum of a record is not that of its bytes."""
+    """The checksum of a record does not match its bytes."""
 
 
 def seal(record: bytes) -> bytes:
@@ -26,14 +26,14 @@ def seal(record: bytes) -> bytes:
 
 
 def is_sealed(record: bytes) -> bool:
-    """Return whether the record has a checksum, be it the right one or not."""
+    """Return whether the record has a checksum, right or wrong."""
     return _SEAL.fullmatch(record[-_SEAL_LENGTH:]) is not None
 
 
 def check(record: bytes) -> bytes:
-    """Return the record itself. Raises DamagedRecord when its checksum is another one.
+    """Return the record itself. Raises DamagedRecord if its checksum does not match.
 
-    Without a checksum it must be UTF-8 all over: else it raises UnicodeDecodeError.
+    Without a checksum the record must be valid UTF-8: else this raises UnicodeDecodeError.
     """
     found = _SEAL.fullmatch(record[-_SEAL_LENGTH:])
     if found is None:
@@ -44,7 +44,7 @@ def check(record: bytes) -> bytes:
 
 
 def unsealed(record: bytes) -> bytes:
-    """Return a whole record without its checksum, anything else as it is."""
+    """Return an intact record without its checksum, anything else unchanged."""
     try:
         return check(record)[:-_SEAL_LENGTH] + b"}" if is_sealed(record) else record
     except DamagedRecord:
@@ -52,7 +52,7 @@ def unsealed(record: bytes) -> bytes:
 
 
 def salvage(line: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return the whole sealed records inside a damaged line, and what is left of it."""
+    """Return the intact sealed records inside a damaged line, and the rest of it."""
     whole: list[bytes] = []
     rest: list[bytes] = []
     at = 0
@@ -73,14 +73,14 @@ def _holds(record: bytes, checksum: int) -> bool:
     return crc32(b"}", crc32(record[:-_SEAL_LENGTH])) == checksum
 
 
-# What decoding a damaged line can raise.
+# The errors that decoding a damaged line can raise.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DamagedRecord)
 
 _encoder = msgspec.json.Encoder()
 
 
 def encode_json(value: object) -> bytes:
-    """Compact JSON without a line feed in it; halves of characters are joined or become U+FFFD.
+    """Encode compact JSON without a line feed; halves of characters are joined or become U+FFFD.
 
     Raises KodeError `Storage` for a value nested deeper than the interpreter can follow.
     """

@@ -1,4 +1,4 @@
-"""Append-only files of one JSON record a line, split on the byte 0x0A and on nothing else."""
+"""Append-only files of one JSON record per line, split only on the byte 0x0A."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LineProblem:
-    """A line that holds no record. `line` counts from 1; the line stays where it is."""
+    """A line without a readable record. `line` counts from 1; the line stays in the file."""
 
     line: int
     reason: str
@@ -31,9 +31,9 @@ class LineProblem:
 class JsonlFile:
     """One file to append to; created when absent, readable by its owner only.
 
-    It is open only while something in it waits for its fsync: a process with a hundred sessions
-    needs few descriptors. A torn tail that a crash left is closed with a newline, so that it harms
-    no later record. Raises KodeError `Storage`.
+    It is open only while something in it waits for its fsync, so that a process with a hundred
+    sessions needs few descriptors. If a crash left a torn last line, a newline ends it before the
+    next record. Raises KodeError `Storage`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,8 +42,8 @@ class JsonlFile:
         self._written = self._synced = 0
         self._fd = -1
         self._closed = False
-        self._changed = threading.Lock()  # the loop appends while a thread syncs; held for moments
-        self._syncing = threading.Lock()  # of threads alone: none closes what another one syncs
+        self._changed = threading.Lock()  # the loop appends while a thread syncs; never held long
+        self._syncing = threading.Lock()  # for threads: none may close the file during an fsync
         try:
             fd = os.open(path, _FLAGS | os.O_CREAT, 0o600)
             try:
@@ -54,10 +54,10 @@ class JsonlFile:
             raise not_saved(self.name, error) from None
 
     def append(self, record: bytes) -> None:
-        """Hand one record to the system with one write; it is on disk, not yet saved.
+        """Write one record by one system call; it is written, not yet saved.
 
-        `record` holds no line feed. When the write fails nothing of it stays in the file and
-        KodeError `Storage` says so.
+        `record` ends without a line feed. Raises KodeError `Storage`; nothing of the record then
+        stays in the file.
         """
         with self._changed:
             line = b"\n" + record + b"\n" if self._torn else record + b"\n"
@@ -100,9 +100,9 @@ class JsonlFile:
             self._release()
 
     def _opened(self) -> int:
-        if self._closed:  # its lock may be another's by now
+        if self._closed:  # another process may hold its lock by now
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return os.open(self._path, _FLAGS)  # without O_CREAT: one that is gone is not made anew
+        return os.open(self._path, _FLAGS)  # without O_CREAT: a deleted file must stay deleted
 
     def _release(self) -> None:
         fd, self._fd = self._fd, -1
@@ -120,9 +120,9 @@ class JsonlFile:
 
 @dataclass(frozen=True)
 class Lines(Generic[T]):
-    """The content of a file: its records in order as they stand there, and the lines that are none.
+    """The contents of a file: its records in file order, and its unreadable lines.
 
-    `whole` is the text of the file without damage, a record a line; `damaged` is the rest.
+    `whole` are the intact records as bytes; `damaged` is the rest.
     """
 
     records: list[T]
@@ -132,24 +132,24 @@ class Lines(Generic[T]):
 
 
 def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], list[LineProblem]]:
-    """Return every record of the file in order, and the lines that hold none; see `read_lines`."""
+    """Return every record of the file in order, and the unreadable lines; see `read_lines`."""
     lines = read_lines(path, decode, keep=False)
     return lines.records, lines.problems
 
 
 def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -> Lines[T]:
-    """Return every record of the file, and every line that is none.
+    """Return every record of the file, and every unreadable line.
 
-    `decode` may raise what `json_record.DECODE_ERRORS` lists. A last line without its newline
-    counts when it decodes: a torn record never does. In a damaged line whole records are found by
-    their checksums. A missing file has no records. Without `keep` there is no `whole`.
+    `decode` may raise `json_record.DECODE_ERRORS`. A last line without its newline counts if it
+    decodes: a torn record never does. Intact records inside a damaged line are found by their
+    checksums. A missing file has no records. Without `keep`, `whole` lacks intact lines.
     Raises KodeError `Storage` when the file cannot be read.
     """
     found: Lines[T] = Lines([], [], [], [])
     for number, raw in _raw_lines(path):
         line = _record_of(number, raw)
         try:
-            if b"\0" in raw:  # no record holds one: they are of the disk, and must not stay
+            if b"\0" in raw:  # records contain none: the disk left them, and they must be removed
                 found.problems.append(LineProblem(number, "zero bytes"))
             if line:
                 found.records.append(decode(line))
@@ -162,9 +162,9 @@ def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -
 
 
 def stream_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold something, with their numbers from 1 on; one in memory at a time.
+    """Yield the lines that are not blank, with their numbers from 1; one in memory at a time.
 
-    Raises KodeError `Storage` when the file cannot be read; a missing one has none.
+    Raises KodeError `Storage` when the file cannot be read; a missing file has no lines.
     """
     for number, raw in _raw_lines(path):
         record = _record_of(number, raw)
@@ -207,10 +207,10 @@ def _has_torn_tail(fd: int) -> bool:
 
 
 def open_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
-    """`jsonl.read_lines` by the only writer of the file; what is damaged leaves it.
+    """Read the lines as the only writer of the file, and move the damage into `FILE.bad`.
 
-    When that fails it stays for the next time: nobody is kept from the rest. Raises KodeError
-    `Storage` when the file cannot be read.
+    If that move fails, the damage stays until the next time, and the intact records are returned.
+    Raises KodeError `Storage` when the file cannot be read.
     """
     lines = read_lines(path, decode, keep=False)
     if lines.problems:
@@ -224,7 +224,7 @@ def open_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
 
 
 def append_lines(path: Path, records: Iterable[bytes]) -> None:
-    """Append records to a file that nobody has open here; saved. Raises KodeError `Storage`."""
+    """Append and save records to a file that is not open here. Raises KodeError `Storage`."""
     with closing(JsonlFile(path)) as file:
         for record in records:
             file.append(record)

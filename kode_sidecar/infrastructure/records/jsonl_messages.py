@@ -1,4 +1,4 @@
-"""`messages.jsonl`: the messages of a conversation, a line each."""
+"""Stores the messages of a conversation in `messages.jsonl`, a line each."""
 
 import errno
 import os
@@ -18,46 +18,46 @@ from kode_sidecar.infrastructure.records.messages import MESSAGES_FILE, LoadedMe
 
 
 class MessageLines:
-    """`MessageFile` as lines; of a conversation, or of a scout."""
+    """`MessageFile` with lines; for a conversation, or a scout."""
 
     def __init__(self, path: Path) -> None:
         self._file = JsonlFile(path)
         self.sync, self.close = self._file.sync, self._file.close
 
     def append(self, *messages: Message) -> None:
-        """Append a line each, with one write."""
+        """Append a line per message, with one write."""
         self._file.append(b"\n".join(map(encode_message, messages)))
 
 
 class JsonlMessages:
-    """`MessageStorage` as lines."""
+    """`MessageStorage` with lines."""
 
     def create(self, folder: Path) -> MessageLines:
         """Return an empty file."""
         return MessageLines(folder / MESSAGES_FILE)
 
     def open(self, folder: Path) -> tuple[MessageLines, LoadedMessages]:
-        """Damaged lines go to `messages.jsonl.bad`."""
+        """Open the file as its only writer; move damaged lines to `messages.jsonl.bad`."""
         lines = open_lines(folder / MESSAGES_FILE, decode_message)
         return self.create(folder), LoadedMessages(lines.records, lines.problems)
 
     def load(self, folder: Path) -> LoadedMessages:
-        """Return what a file holds; a missing one holds nothing."""
+        """Return the messages of the file; none if it is missing."""
         return LoadedMessages(*read_records(folder / MESSAGES_FILE, decode_message))
 
     def records(self, folder: Path) -> Iterator[bytes]:
-        """Line by line."""
+        """Yield the records line by line."""
         return (line for _, line in stream_lines(folder / MESSAGES_FILE))
 
     def replace(self, folder: Path, records: Sequence[bytes]) -> None:
-        """The file is replaced whole."""
+        """Replace the whole file."""
         data = b"".join(record + b"\n" for record in records)
         replace_file(folder / MESSAGES_FILE, data, durable=True)
         if list(self.records(folder)) != list(records):
             raise not_saved(MESSAGES_FILE, OSError(errno.EIO, os.strerror(errno.EIO)))
 
     def remove(self, folder: Path) -> None:
-        """One that is not there is removed already."""
+        """Delete the file, if it exists."""
         try:
             (folder / MESSAGES_FILE).unlink(missing_ok=True)
         except OSError as error:

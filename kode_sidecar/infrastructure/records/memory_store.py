@@ -1,4 +1,4 @@
-"""Keeps memories on disk (B10): the user's, with their decisions, and the candidates of a job."""
+"""Stores memories on disk (B10): the user's, with their decisions, and the candidates of a job."""
 
 import asyncio
 import re
@@ -16,10 +16,10 @@ from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, encod
 from kode_sidecar.infrastructure.records.jsonl import append_lines, read_records
 
 MAX_CANDIDATES = 200
-"""How many may wait for a decision."""
+"""The number of candidates that may wait for a decision."""
 
 _MAX_FILE_BYTES = 100_000
-# An id of ours: too long for the name of a device, and no way out of the folder (W11).
+# Our ids: longer than any device name, and without characters that lead out of a folder (W11).
 _ID = re.compile(r"[a-z0-9]{6,64}")
 
 
@@ -32,18 +32,18 @@ class MemoryStore:
         self._folder = storage_root / "memory"
         self._new_id = new_id
         self._now = now
-        # A decision looks before it writes, and so does a write.
+        # Both `decide` and `write` read before they write.
         self._writing = asyncio.Lock()
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """Return what was accepted for this scope. Raises KodeError `Storage`."""
+        """Return the best accepted memories of this scope. Raises KodeError `Storage`."""
         if limit < 1 or not self._folder.exists():
             return ()
         accepted = await self.items("accepted")
         return best_matches((item for item in accepted if item.scope == scope), query, limit)
 
     async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
-        """Keep a candidate; saved. What is there already, accepted or not, is not kept twice.
+        """Save a candidate, unless the same content exists in this scope, in any state.
 
         Raises KodeError `InvalidArguments`, `MemoryRefused` when too many wait, `Storage`.
         """
@@ -71,7 +71,7 @@ class MemoryStore:
         return item
 
     async def items(self, state: MemoryState | None = None) -> list[MemoryItem]:
-        """Return all of them, or those in one state, oldest first; damaged files are passed over.
+        """Return all memories, or those in one state, oldest first, without damaged files.
 
         Raises KodeError `Storage`.
         """
@@ -79,9 +79,9 @@ class MemoryStore:
         return [item for item in items if state in (None, item.state)]
 
     async def decide(self, accepted: Sequence[str], rejected: Sequence[str]) -> None:
-        """Accept these and forget those, whatever their state; saved, in this order.
+        """Accept some memories, then delete others, whatever their state; saves both.
 
-        Raises KodeError `MemoryNotFound`, before anything is done, and `Storage`.
+        Raises KodeError `MemoryNotFound`, before any change, and `Storage`.
         """
         async with self._writing:
             known = {item.id: item for item in await self.items()}
@@ -108,7 +108,7 @@ class MemoryStore:
                     if item.id == path.stem:
                         found.append(item)
             except (OSError, *DECODE_ERRORS):
-                continue  # gone meanwhile, or damaged
+                continue  # deleted meanwhile, or damaged
         return sorted(found, key=lambda item: (item.created_at, item.id))
 
     def _save(self, item: MemoryItem) -> None:
@@ -128,9 +128,8 @@ class MemoryStore:
 class CandidateMemory:
     """`context.memory.Memory` over one file: it writes candidates and recalls nothing.
 
-    A candidate that nobody has decided on is not recalled. The file appears with the first
-    candidate, one line of JSON each, the fields of `domain.memory.MemoryItem`; `name` and `now`
-    give ids and times.
+    Undecided candidates are never recalled. The first candidate creates the file; each is one line
+    of JSON with the fields of `domain.memory.MemoryItem`; `new_id` and `now` return ids and times.
     """
 
     def __init__(self, path: Path, new_id: Callable[[], str], now: Callable[[], str]) -> None:
@@ -139,12 +138,12 @@ class CandidateMemory:
         self._now = now
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """None."""
+        """Return nothing."""
         del query, scope, limit
         return ()
 
     async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
-        """Append a candidate; saved. Raises KodeError `InvalidArguments`, `Storage`."""
+        """Append and save a candidate. Raises KodeError `InvalidArguments`, `Storage`."""
         check_memory(content, scope, tags)
         for item in self.items():
             if (item.content, item.scope) == (content, scope):
@@ -162,5 +161,5 @@ class CandidateMemory:
         return item
 
     def items(self) -> Sequence[MemoryItem]:
-        """Return the candidates, oldest first; a damaged line is passed over. Raises `Storage`."""
+        """Return the candidates, oldest first, without damaged lines. Raises `Storage`."""
         return read_records(self._path, msgspec.json.Decoder(MemoryItem).decode)[0]

@@ -1,7 +1,7 @@
-"""A message as one record: the struct of `domain.message` in snake_case.
+"""Encodes a message as one record: the struct of `domain.message` in snake_case.
 
-Only the names of our own fields change. What lies inside a tool call's `input` and inside
-`meta` belongs to the model and the user and is kept letter by letter.
+Only the names of our own fields change. The contents of a tool call's `input` and of `meta` belong
+to the model and the user, and stay unchanged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _Record = dict[str, Any]
 
 
 def _snake_names(*kinds: type[Struct]) -> _Names:
-    """Wire name → name on disk, which is the field's own."""
+    """Return the names on disk, which are the fields' own, by the wire names."""
     fields = (field for kind in kinds for field in msgspec.structs.fields(kind))
     return {field.encode_name: field.name for field in fields}
 
@@ -47,7 +47,7 @@ _LOST = _snake_names(LostUsage)
 _LOST_BACK = _reverse(_LOST)
 _MESSAGE_BACK, _USAGE_BACK, _BLOCK_BACK = _reverse(_MESSAGE), _reverse(_USAGE), _reverse(_BLOCK)
 
-# In every record, whether or not they hold their default.
+# Fields in every record, even if they have their default.
 _ALWAYS: _Record = {
     "content": [],
     "parent_id": None,
@@ -59,7 +59,7 @@ _ALWAYS: _Record = {
 
 
 def encode_message(message: Message) -> bytes:
-    """One record with its checksum, without its newline.
+    """Encode a message as one record with its checksum, without a newline.
 
     Raises KodeError `Storage` for absurd nesting.
     """
@@ -85,7 +85,7 @@ def decode_message(line: bytes) -> Message:
     Raises one of `json_record.DECODE_ERRORS`.
     """
     record = _rename(msgspec.json.decode(check(line), type=_Record), _MESSAGE_BACK)
-    # Absent and null mean the same to the people who wrote these files before us.
+    # To earlier programs that wrote such files, absent and null mean the same.
     record = {key: value for key, value in record.items() if value is not None}
     record["content"] = _content(record.get("content", []))
     if isinstance(record.get("usage"), dict):
@@ -105,7 +105,7 @@ def _lost(record: _Record, names: _Names, usage: _Names) -> _Record:
 
 
 def _content(value: Any) -> Any:
-    """Blocks from disk; what is neither text nor blocks is left for the decoder to refuse."""
+    """Convert blocks from disk; the decoder will refuse what is neither text nor blocks."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}] if value else []
     if isinstance(value, list):
@@ -139,9 +139,9 @@ _SPEAKERS = ("user", "assistant")
 
 
 def says(records: Iterable[bytes], query: str) -> bool:
-    """Return whether a prompt or an answer among the records has the text, whatever the case."""
+    """Return whether a prompt or an answer among the records contains the text, ignoring case."""
     wanted = query.casefold()
-    # As it stands in a record. Only ASCII has the same bytes in every record and every case.
+    # The text as in a record: only ASCII has the same bytes in every record and every case.
     raw = msgspec.json.encode(wanted)[1:-1] if wanted.isascii() else b""
     return any(raw in record.lower() and _message_says(record, wanted) for record in records)
 

@@ -1,4 +1,4 @@
-"""Chooses the way in which the messages of a conversation are stored, and moves them to another."""
+"""Chooses the storage for the messages of a conversation, and moves messages to another one."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from kode_sidecar.infrastructure.records.messages import (
 
 def messages_as(name: StorageName) -> MessageStorage:
     """Return the storage of that name."""
-    # Late: SQLite costs 15 ms, which only its users pay.
+    # Imported late: SQLite takes 15 ms, which only its users need.
     if name == "sqlite":
         from kode_sidecar.infrastructure.records.sqlite_messages import SqliteMessages  # noqa: PLC0415
 
@@ -28,20 +28,20 @@ def messages_in(folder: Path) -> MessageStorage:
 
 
 def name_in(folder: Path) -> StorageName:
-    """Return what that storage is called: a database counts where there is one."""
+    """Return the name of that storage: SQLite if there is a database."""
     if (folder / DATABASE_FILE).is_file():
         return "sqlite"
-    # An earlier version made the database with the second opening. Lines beside what it had until
-    # then are what was read of a damaged database.
+    # An earlier version created the database only at the second opening: its lines may be alone.
+    # A `messages.jsonl` beside them holds what was read of a damaged database.
     left = (folder / LEFT_LINES_FILE).is_file() and not (folder / MESSAGES_FILE).exists()
     return "sqlite" if left else "jsonl"
 
 
 def move_messages(folder: Path, to: StorageName) -> None:
-    """Move messages to another storage, by the only writer. Blocks; raises KodeError `Storage`.
+    """Move messages to another storage, as their only writer. Blocks; raises KodeError `Storage`.
 
-    What is damaged is quarantined before. The copy is saved and compared with the original before
-    that one goes: whatever happens in between, one of them is whole and the one that counts.
+    Damage is quarantined first. The copy is saved and compared with the original before the
+    original is removed, so that at any time one of them is complete and in use.
     """
     source = messages_in(folder)
     source.open(folder)[0].close()

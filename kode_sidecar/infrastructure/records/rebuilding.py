@@ -1,7 +1,7 @@
-"""Makes whole again what a damaged disk took from the messages of a conversation.
+"""Recovers the messages of a conversation that a damaged disk lost.
 
-A message that the journal tells whole is rebuilt. Where one is lost for good and others stand below
-it, a stand-in takes its place: the tree keeps its shape, and says what is missing.
+A message that is complete in the journal is rebuilt. If one is lost for good and others follow it,
+a stand-in replaces it: the tree keeps its shape, and the stand-in says what is missing.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -30,9 +30,9 @@ _LOST_TEXT = (
 def with_stand_ins(
     messages: Sequence[Message], events: Iterable[StoredEvent], session_id: str
 ) -> Sequence[Message]:
-    """Return the messages, and before each one whose parent is nowhere a stand-in for that.
+    """Return the messages, with a stand-in before each one whose parent is missing.
 
-    What the events still tell of the parent stands in it.
+    The stand-in contains whatever the events still have of the parent.
     """
     if not missing_parents(messages):
         return messages
@@ -49,13 +49,13 @@ def with_stand_ins(
 
 
 def missing_parents(messages: Sequence[Message]) -> Collection[str]:
-    """Return the ids of parents that are nowhere among the messages."""
+    """Return the ids of parents that are not among the messages."""
     ids = {message.id for message in messages}
     return {one.parent_id for one in messages if one.parent_id is not None} - ids
 
 
 class _Told:
-    """What the events tell of messages that are not whole."""
+    """What the events contain of incomplete messages."""
 
     def __init__(self, events: Iterable[StoredEvent]) -> None:
         self._added: dict[str, MessageAdded] = {}
@@ -69,7 +69,7 @@ class _Told:
     def stand_in(
         self, lost_id: str, child: Message, above: Sequence[Message], session_id: str
     ) -> Message:
-        """Return what stands for a message that a child names as its parent."""
+        """Return a stand-in for a message that a child names as its parent."""
         added = self._added.get(lost_id)
         if added is None:
             parent = _likely_parent(child, above)
@@ -95,15 +95,15 @@ class _Told:
 
 
 def _likely_parent(child: Message, above: Sequence[Message]) -> Message | None:
-    """The newest message two steps above a child: messages are written as the branch grows."""
+    """Return the newest message two levels above a child: a branch is written in order."""
     before = (one for one in reversed(above) if one.depth == child.depth - 2)
     return next(before, None)
 
 
 def told_messages(events: Iterable[StoredEvent], session_id: str) -> list[Message]:
-    """Return the messages that these events tell whole, in the order in which they were completed.
+    """Return the messages that are complete in these events, in the order of their completion.
 
-    One is left out when an event is missing in between: it may have told a block.
+    A message with a missing event in between is left out: the event may have held a block.
     """
     added: dict[str, MessageAdded] = {}
     blocks: dict[str, dict[str, Block | None]] = {}
@@ -116,7 +116,7 @@ def told_messages(events: Iterable[StoredEvent], session_id: str) -> list[Messag
         match event:
             case MessageAdded():
                 added[event.message_id] = event
-            case BlockStarted():  # this is its place among the blocks
+            case BlockStarted():  # fixes its place among the blocks
                 blocks.setdefault(event.message_id, {})[event.block_id] = None
             case BlockCompleted():
                 blocks.setdefault(event.message_id, {})[event.block_id] = event.block
@@ -149,7 +149,7 @@ def _whole(message: Message, completed: MessageCompleted) -> Message:
 def with_rebuilt(
     kept: Sequence[Message], events: Sequence[StoredEvent], session_id: str
 ) -> Sequence[Message]:
-    """Return what is kept, and in their places the messages that only the events have."""
+    """Return `kept`, with the messages that only the events have inserted at their places."""
     told = told_messages(events, session_id)
     places = {message.id: place for place, message in enumerate(told)}
     known = {message.id for message in kept}

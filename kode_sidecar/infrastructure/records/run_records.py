@@ -1,6 +1,6 @@
-"""The files of a run (B5): `run.json` is its truth, all others are appended to or written once.
+"""The files of a run (B5): `run.json` has its state, the others are appended to or written once.
 
-Nothing here says that a run is over before `run.json` does.
+Only `run.json` decides whether a run is over.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from kode_sidecar.infrastructure.records.jsonl import JsonlFile, read_records
 from kode_sidecar.infrastructure.records.session_lock import SessionLock, is_held
 
 RUNS_FOLDER = "runs"
-"""Below the state folder: a folder a run, unless the user named another one."""
+"""The folder in the state folder with a folder per run, unless the user named another one."""
 RUN_FILE = "run.json"
 EVENTS_FILE = "events.jsonl"
 TRANSCRIPT_FILE = "transcript.md"
@@ -36,10 +36,10 @@ ERRORS_FILE = "logs/errors.jsonl"
 
 
 class RunRecords:
-    """The records of one run, which this process alone writes.
+    """The records of one run, which only this process writes.
 
-    Makes `folder` and takes its lock. Raises KodeError `ReadOnly` when there is a run in it
-    already, `Storage`.
+    Makes `folder` and takes its lock. Raises KodeError `ReadOnly` if it already contains a run,
+    `Storage`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,7 +58,7 @@ class RunRecords:
             raise _taken()
 
     def write(self, record: RunRecord, *, durable: bool) -> None:
-        """Replace `run.json`; with `durable` everything appended before is on disk first.
+        """Replace `run.json`; with `durable`, after everything appended before was saved.
 
         Blocks. Raises KodeError `Storage`.
         """
@@ -87,7 +87,7 @@ class RunRecords:
         replace_file(self.folder / name, mend_surrogates(text).encode(), durable=False)
 
     def save_artifact(self, name: str, text: str) -> int:
-        """Keep a text as `archive/artifacts/{name}`; its length in bytes.
+        """Save a text as `archive/artifacts/{name}`; return its length in bytes.
 
         Raises KodeError `Storage`.
         """
@@ -106,7 +106,7 @@ class RunRecords:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Return what `run.json` says; a run whose process is gone has failed, whatever it says.
+    """Return the contents of `run.json`; an unfinished run whose process is gone has failed.
 
     Raises KodeError `RunNotFound`, `Storage`.
     """
@@ -115,7 +115,7 @@ def read_run(folder: Path) -> RunRecord:
         return record
     if is_held(folder):
         return record
-    # It may have ended, and let go of its lock, between the two looks.
+    # It may have ended and released its lock since the first read.
     record = _read(folder)
     if record.status in FINAL_STATES or record.completed_at is not None:
         return record
@@ -134,7 +134,7 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def read_events(folder: Path) -> list[RunEvent]:
-    """Return the events of a run, in order; a line that a crash cut is left out.
+    """Return the events of a run, in order, without a line that a crash cut off.
 
     Raises KodeError `Storage`.
     """
@@ -142,7 +142,7 @@ def read_events(folder: Path) -> list[RunEvent]:
 
 
 def list_runs(folder: Path) -> Iterator[RunRecord | KodeError]:
-    """Return the runs below a folder, newest first; for one that cannot be read, its error."""
+    """Return the runs below a folder, newest first; for an unreadable run, its error."""
     found: list[tuple[str, RunRecord | KodeError]] = []
     try:
         below = [path for path in folder.iterdir() if (path / RUN_FILE).is_file()]

@@ -1,4 +1,4 @@
-"""The threads that wait for the disk, so that the event loop never does.
+"""Saves files on threads that wait for the disk, so that the event loop never does.
 
 "Saved" in the protocol means: a request to `Saver.save` was answered.
 """
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class Syncable(Protocol):
-    """A file that was written and not fsynced yet."""
+    """A file with writes that are not fsynced yet."""
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Blocks; raises KodeError."""
@@ -29,9 +29,9 @@ class Syncable(Protocol):
 class Saver(Executor):
     """Saves files on its own threads; requests that wait together share their fsyncs.
 
-    The files of a request are synced side by side, the first on one thread and the others on a
-    second: a file system makes one commit of that, and two in a row cost twice the time. A file
-    that always comes at the same place is never on both.
+    The files of a request are synced in parallel, the first on one thread and the others on a
+    second: the file system combines them into one commit, while two in a row take twice the time.
+    A file that always has the same position in a request is never on both threads.
     """
 
     def __init__(self) -> None:
@@ -43,21 +43,21 @@ class Saver(Executor):
         self._beside = _SyncThread("saver-beside", lambda: None)
 
     def save(self, *files: Syncable) -> asyncio.Future[None]:
-        """Sync `files`; done when all that was written to them before is saved.
+        """Sync `files`; the future is done when everything written to them before is saved.
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
         return asyncio.get_running_loop().run_in_executor(self, self.sync, files)
 
     def sync(self, files: Sequence[Syncable]) -> None:
-        """Sync `files` one after the other, and do what waits for a save. Blocks."""
+        """Sync `files` one after the other, then run the waiting jobs. Blocks."""
         failures = [_failure_of(file.sync) for file in files]
         self._do_jobs()
         if error := next(filter(None, failures), None):
             raise error
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Do what `sync` does on the threads, together with what else waits there."""
+        """Queue `sync` for the threads, which combine it with other waiting requests."""
         assert fn == self.sync
         assert not kwargs
         files: Sequence[Syncable] = args[0]
@@ -74,16 +74,16 @@ class Saver(Executor):
         return request.future
 
     def later(self, key: Hashable, job: Job) -> None:
-        """Run `job` soon after the next save was answered; never waits and never fails.
+        """Run `job` soon after the next save was answered; never blocks and never fails.
 
-        A job that waits under the same key is replaced: only the newest matters. It does not wake
-        the thread: what is appended is saved soon anyway, and now the model is being asked.
+        It replaces a waiting job of the same key: only the newest matters. It does not wake the
+        thread: a save follows soon anyway, and the request to the model must not be slowed down.
         """
         with self._changed:
             self._jobs[key] = job
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Finish what waits and stop the threads."""
+        """Finish all waiting requests and jobs, and stop the threads."""
         with self._changed:
             self._closing = True
         for thread in (self._beside, self._first):
@@ -92,7 +92,7 @@ class Saver(Executor):
             thread.join(timeout_s)
 
     def finish(self, key: Hashable) -> None:
-        """Do the job that waits under this key now; afterwards none of it is under way."""
+        """Run the waiting job of this key now; afterwards no job of it is running."""
         with self._doing_jobs:
             with self._changed:
                 job = self._jobs.pop(key, None)
@@ -100,7 +100,7 @@ class Saver(Executor):
                 _failure_of(job)
 
     def _do_jobs(self) -> None:
-        """Do all that waits for a save. On the saver's thread."""
+        """Run all waiting jobs. On the saver's thread."""
         with self._doing_jobs:
             with self._changed:
                 jobs, self._jobs = list(self._jobs.values()), {}
@@ -109,17 +109,17 @@ class Saver(Executor):
 
 
 class _Request:
-    """A save under way. Whichever part is done last answers: no thread waits for the other."""
+    """A running save. The part that ends last answers it: no thread waits for the other."""
 
     def __init__(self, parts: int) -> None:
         self.future: Future[None] = Future()
-        self.future.set_running_or_notify_cancel()  # who gives it up does not stop the save
+        self.future.set_running_or_notify_cancel()  # so a cancelled caller does not stop the save
         self._missing = parts
         self._error: Exception | None = None
         self._lock = threading.Lock()
 
     def part_done(self, error: Exception | None) -> None:
-        """From any thread."""
+        """Note that a part has ended; the last one answers. Safe from any thread."""
         with self._lock:
             self._error = self._error or error
             self._missing -= 1
@@ -137,9 +137,9 @@ class _Part(NamedTuple):
 
 
 class _SyncThread(threading.Thread):
-    """Syncs the parts that are put into `queue`; None ends it, once all before it is done.
+    """Syncs the parts in `queue`; None ends the thread after all parts before it.
 
-    `do_jobs` is called when nothing came for a moment after that.
+    It calls `do_jobs` when no part has come for a moment.
     """
 
     def __init__(self, name: str, do_jobs: Job) -> None:
@@ -149,14 +149,14 @@ class _SyncThread(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Until None comes."""
+        """Sync the parts of the queue until None comes."""
         part = self.queue.get()
         while part is not None:
             part = self._sync([part, *self._waiting()])
         self._do_jobs()
 
     def _sync(self, parts: Sequence[_Part | None]) -> _Part | None:
-        """Sync and answer all of them; what comes next."""
+        """Sync and answer all parts; return the next one from the queue."""
         failures: dict[Syncable, Exception | None] = {}
         for part in parts:
             if part is None:
@@ -167,7 +167,7 @@ class _SyncThread(threading.Thread):
             found = (failures[file] for file in part.files)
             part.request.part_done(next(filter(None, found), None))
         try:
-            # Right after a save the loop answers and the editor asks on: jobs can wait.
+            # Right after a save the event loop and the editor are busy: jobs can wait.
             return self.queue.get(timeout=_PAUSE_SECONDS)
         except Empty:
             self._do_jobs()

@@ -1,6 +1,6 @@
-"""One writer per session: a lock of the operating system, held for life.
+"""Ensures one writer per session, by a lock of the operating system held while it is open.
 
-It is gone with the process, however that ends; so there is no owner to look for and nothing to
+The lock ends with its process, however that ends; so there is no owner to look for and nothing to
 clean up. The file itself stays.
 """
 
@@ -16,15 +16,15 @@ from kode_sidecar.infrastructure.records.disk import not_read, not_saved
 LOCK_FILE = "lock"
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-# Together far longer than a test of the lock lasts, and short for who must be told "no".
+# Together far longer than a test of the lock takes, and short enough for a user who gets "no".
 _TRIES, _PAUSE_SECONDS = 40, 0.002
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 class SessionLock:
-    """The lock of the session in `folder`, taken.
+    """Takes the lock of the session in `folder`.
 
-    Raises KodeError `ReadOnly` when somebody else has it, `Storage`.
+    Raises KodeError `ReadOnly` when somebody else holds it, `Storage`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,14 +41,14 @@ class SessionLock:
             raise not_saved(LOCK_FILE, error) from None
 
     def release(self) -> None:
-        """Let others have it; harmless when repeated."""
+        """Release the lock; harmless when repeated."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 def _lock_patiently(fd: int) -> None:
-    """Whoever tests a lock with `is_held` has it for a moment: do not take that for a holder."""
+    """Lock, with retries: a process that calls `is_held` holds the lock only for a moment."""
     for _ in range(_TRIES):
         try:
             return _lock(fd)

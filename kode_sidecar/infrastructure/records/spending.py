@@ -9,7 +9,7 @@ from msgspec import Struct
 from kode_sidecar.core.domain.message import Cost, LostUsage, Message, Usage
 from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS
 
-# Most lines are prompts and tool results: they are passed over undecoded.
+# Most lines are prompts and tool results: they are skipped without decoding.
 _MARK = b'"usage"'
 
 
@@ -30,9 +30,9 @@ class _Record(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What one answer used, with the attempts at it that came to nothing.
+    """The usage and cost of one answer, including its failed attempts.
 
-    `turn_id` is empty for what was asked for outside turns.
+    `turn_id` is empty for requests outside turns.
     """
 
     message_id: str
@@ -45,7 +45,7 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 def read_spending(records: Iterable[bytes]) -> list[Spent]:
-    """Return every answer that the host told the usage of; what is damaged is passed over."""
+    """Return every answer with a known usage; damaged records are skipped."""
     decode = msgspec.json.Decoder(_Record).decode
     found: list[Spent] = []
     for line in records:
@@ -94,9 +94,9 @@ def _usage(counts: dict[str, Any]) -> Usage:
 
 
 class Totals:
-    """Tokens and cost. Amounts in two currencies have no sum: `cost` is then None.
+    """Sums of tokens and cost. Amounts in two currencies have no sum: `cost` is then None.
 
-    `spent` is what scouts used, whose messages are kept elsewhere.
+    `spent` is the usage of scouts, whose messages are stored elsewhere.
     """
 
     def __init__(self, messages: Iterable[Message] = (), spent: Iterable[Spent] = ()) -> None:
@@ -110,7 +110,7 @@ class Totals:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The sum in each currency, by its name."""
+        """The sum in each currency, sorted by currency."""
         return tuple(
             Cost(amount=self._amounts[name], currency=name) for name in sorted(self._amounts)
         )
@@ -124,19 +124,19 @@ class Totals:
         return Cost(amount=amount, currency=currency)
 
     def add_message(self, message: Message) -> None:
-        """Count one answer, and the attempts at it that came to nothing."""
+        """Add one answer, and its failed attempts."""
         self.add_answer(message.usage, message.cost, message.cost_usd)
         if (lost := message.lost) is not None:
             self.add_answer(lost.usage, lost.cost, lost.cost_usd)
 
     def add(self, other: "Totals") -> None:
-        """Count all of another."""
+        """Add other totals."""
         self.add_answer(other.usage, None, other.cost_usd)
         for currency, amount in other._amounts.items():
             self._amounts[currency] = self._amounts.get(currency, 0.0) + amount
 
     def add_answer(self, usage: Usage | None, cost: Cost | None, cost_usd: float | None) -> None:
-        """Count what is known of one answer."""
+        """Add the known usage and cost of one answer."""
         if usage is not None:
             self.usage = self.usage.plus(usage)
         if cost is not None:

@@ -1,8 +1,8 @@
-"""One SQLite database of records in WAL mode, where "written" and "saved" are two things.
+"""One SQLite database of records in WAL mode, where "written" and "saved" are two states.
 
-A commit is one write to the log beside the database, which is fsynced by `sync` alone, on the
-thread that waits for disks: so the event loop never does. The log is moved into the database when
-nobody waits for it, by SQLite itself and fsynced; a log that still holds rows is never deleted.
+A commit is one write to the log beside the database; only `sync` fsyncs the log, on a thread, so
+that the event loop never waits for the disk. SQLite moves the log into the database, with fsyncs,
+while nobody waits for it; a log that still holds rows is never deleted.
 """
 
 import errno
@@ -21,12 +21,12 @@ _SCHEMA = "CREATE TABLE message (number INTEGER PRIMARY KEY, record BLOB NOT NUL
 _INSERT = "INSERT INTO message (record) VALUES (?)"
 _OPEN = os.O_RDWR | getattr(os, "O_BINARY", 0)
 _CREATED = _OPEN | os.O_CREAT
-# Nobody else writes; what can be met for a moment is a reader.
+# Nobody else writes; only a reader can hold a lock for a moment.
 _BUSY_SECONDS = 2.0
 # From this size on a log is moved into its database while the session goes on.
 _LARGE_LOG = 4 * 1024 * 1024
 
-# What SQLite says (its primary result codes) in the words of the system.
+# The system's error numbers for SQLite's primary result codes.
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
@@ -39,7 +39,7 @@ _ERRNO = {
 }
 
 _OURS = (("wal",), (PAGE_BYTES,))
-# SQLite quotes a damaged schema in what it says, and Python may not be able to decode that.
+# SQLite quotes a damaged schema in its message, which Python may fail to decode.
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 Row = tuple[int, bytes]
@@ -47,14 +47,14 @@ Row = tuple[int, bytes]
 
 
 class DamagedDatabase(Exception):
-    """Its structure is broken: what it holds cannot all be read."""
+    """The structure of a database is broken: not all of its records can be read."""
 
 
 class SqliteFile:
-    """A database to append to, by its only writer; one that is `new` is made.
+    """A database open for appending by its only writer; with `new` it is created.
 
-    It is open only while something in it waits for its fsync: a process with a hundred sessions
-    needs few descriptors. Raises KodeError `Storage`.
+    It is open only while something in it waits for its fsync, so that a process with a hundred
+    sessions needs few descriptors. Raises KodeError `Storage`.
     """
 
     def __init__(self, path: Path, *, new: bool = False) -> None:
@@ -63,12 +63,12 @@ class SqliteFile:
         self._connections: list[sqlite3.Connection] = []
         self._unsaved = -1  # of a database that is new
         self._closed = False
-        self._changed = threading.Lock()  # the loop appends while a thread syncs; held for moments
-        self._syncing = threading.Lock()  # of whoever waits for the disk
+        self._changed = threading.Lock()  # the loop appends while a thread syncs; never held long
+        self._syncing = threading.Lock()  # held while waiting for the disk
         try:
             if new:
                 self._unsaved = _make(path, ())
-            # Its name is saved before the first commit, which has none to save then.
+            # Save the log's name now, so that no commit has to sync the folder.
             os.close(os.open(log_of(path), _CREATED, 0o600))
             if not new:
                 sync_folder(path.parent)
@@ -77,7 +77,7 @@ class SqliteFile:
             raise not_saved(path.name, _system_error(error)) from None
 
     def append(self, records: Sequence[bytes]) -> None:
-        """Commit records, all or none; they are on disk when this returns, not yet saved."""
+        """Commit records, all or none; when this returns they are written, not yet saved."""
         with self._changed:
             try:
                 if not self._connections:
@@ -89,7 +89,7 @@ class SqliteFile:
             self._written += 1
 
     def sync(self) -> None:
-        """fsync what was committed, if anything was. Blocks."""
+        """fsync the commits since the last call, if any. Blocks."""
         with self._syncing:
             written, size = self._written, 0
             if written == self._synced and self._unsaved < 0:
@@ -109,7 +109,7 @@ class SqliteFile:
                 self._begin_log_anew(written)
 
     def close(self) -> None:
-        """Release the database, and move its log into it; harmless when repeated. Blocks."""
+        """Close the database, and move its log into it; harmless when repeated. Blocks."""
         with self._syncing, self._changed:
             closed, self._closed = self._closed, True
             self._release()
@@ -117,9 +117,9 @@ class SqliteFile:
                 _move_log(self._path)
 
     def _begin_log_anew(self, written: int) -> None:
-        """Move a log into its database while the event loop may append; it stays if it does.
+        """Move a log into its database while the event loop may append; then the log is not cut.
 
-        What was moved before is only cut off: that waits for no disk.
+        Under the lock, the moved log is only cut off, which does not wait for the disk.
         """
         with (
             suppress(*_FAULTS, OSError),
@@ -134,7 +134,7 @@ class SqliteFile:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _connect(self) -> None:
-        if self._closed:  # its lock may be another's by now
+        if self._closed:  # another process may hold its lock by now
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         _check_size(self._path)
         self._connections.append(writer := _connect(self._path))
@@ -149,22 +149,19 @@ class SqliteFile:
 
     def _release(self) -> None:
         self._disconnect()
-        # Afterwards: closing a file drops all of the process's locks on it, also SQLite's (POSIX).
+        # Last: closing a file drops all of the process's locks on it, also SQLite's (POSIX).
         fd, self._unsaved = self._unsaved, -1
         if fd >= 0:
             os.close(fd)
 
 
 def log_of(path: Path) -> Path:
-    """Return the file beside a database that commits are written to."""
+    """Return the log beside a database, to which commits are written."""
     return path.with_name(f"{path.name}-wal")
 
 
 def delete_companions(path: Path) -> None:
-    """Delete the log of a database and its index; a log that may hold rows stays.
-
-    Raises OSError then, too.
-    """
+    """Delete the log of a database and its index. Raises OSError, also if the log may hold rows."""
     log = log_of(path)
     if path.exists() and log.exists() and log.stat().st_size:
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
@@ -173,7 +170,7 @@ def delete_companions(path: Path) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Check all of a database, by its only writer; only one that is sound is written to.
+    """Check a whole database, as its only writer, before anything is written to it.
 
     Its log is moved into it if the disk allows. Raises KodeError `Storage`, DamagedDatabase.
     """
@@ -191,7 +188,7 @@ def check_database(path: Path) -> None:
 
 
 def remove_rows(path: Path, numbers: Iterable[int]) -> None:
-    """Take records out by their numbers, all or none; saved. Raises KodeError `Storage`."""
+    """Delete records by their numbers, all or none, and save. Raises KodeError `Storage`."""
     try:
         with closing(_connect(path)) as connection:
             connection.execute("PRAGMA synchronous=FULL")
@@ -201,9 +198,9 @@ def remove_rows(path: Path, numbers: Iterable[int]) -> None:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Yield all records of a database that others may be writing to, in the order written.
+    """Yield all records of a database in the order written, even while another process writes.
 
-    A missing one has none. Raises DamagedDatabase, KodeError `Storage`.
+    A missing database has no records. Raises DamagedDatabase, KodeError `Storage`.
     """
     if not path.exists():
         return
@@ -220,7 +217,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def write_database(path: Path, records: Sequence[bytes]) -> None:
-    """Make a database of these records, saved and compared with them.
+    """Create a database of these records, save it and compare it with them.
 
     Raises OSError, KodeError `Storage`.
     """
@@ -238,7 +235,7 @@ def write_database(path: Path, records: Sequence[bytes]) -> None:
 
 
 def _make(path: Path, records: Iterable[bytes]) -> int:
-    """Make a database, without a log and not yet saved; return its descriptor."""
+    """Create a database, without a log and not yet saved; return its descriptor."""
     fd = os.open(path, _CREATED | os.O_EXCL, 0o600)
     try:
         with closing(_connect(path)) as connection:
@@ -254,7 +251,7 @@ def _make(path: Path, records: Iterable[bytes]) -> int:
 
 
 def _check_size(path: Path) -> None:
-    """Beside an empty database SQLite deletes the log: it must not see one. Raises OSError."""
+    """Refuse an empty database, whose log SQLite would delete. Raises OSError, DamagedDatabase."""
     if path.stat().st_size < PAGE_BYTES:
         raise DamagedDatabase("it was cut off")
 
@@ -270,10 +267,10 @@ def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 
 
 def _guard(path: Path) -> sqlite3.Connection:
-    """Return a connection that can write nothing.
+    """Return a read-only connection, to be closed last.
 
-    Closing the last connection moves the log, which takes as long as the disk does. Whoever is
-    closed before this one is not the last.
+    Closing the last connection moves the log, which waits for the disk. A connection that is closed
+    before this one is not the last.
     """
     connection = _connect(path, "ro")
     connection.execute("SELECT number FROM message LIMIT 1").fetchone()
@@ -299,7 +296,7 @@ def _sync_log(path: Path) -> int:
 
 
 def _move_log(path: Path) -> None:
-    """Move a log into its database, if the disk allows and nobody reads; then SQLite deletes it."""
+    """Move a log into its database, if the disk allows and nobody reads; SQLite then deletes it."""
     with suppress(*_FAULTS, OSError):
         if log_of(path).stat().st_size:
             with closing(_connect(path)) as connection:
@@ -308,7 +305,7 @@ def _move_log(path: Path) -> None:
 
 
 def _system_error(error: Exception) -> OSError:
-    """Return the OSError that a fault of SQLite stands for; an unknown one counts as EIO."""
+    """Return the OSError for a fault of SQLite; EIO for an unknown one."""
     if isinstance(error, OSError):
         return error
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
@@ -322,7 +319,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _problem(name: str, error: Exception) -> Exception:
-    """Return what whoever reads a database is told."""
+    """Return the error to raise for a failure to read a database."""
     if not isinstance(error, OSError) and _is_damage(error):
         return DamagedDatabase(str(error))
     return not_read(name, _system_error(error))

@@ -1,7 +1,7 @@
-"""`messages.sqlite`: the messages of a conversation, a row each.
+"""Stores the messages of a conversation in `messages.sqlite`, a row each.
 
-One database a conversation, in its folder: its lock is the session's, damage in it is the
-session's alone, two processes never wait for each other, and deleting the folder deletes it.
+Each conversation has its own database: the session's lock protects it, damage stays in one
+session, two processes never wait for each other, and deleting the folder deletes the database.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,29 +42,29 @@ _NEW_FILE = ".messages.sqlite.new"
 
 
 class MessageRows:
-    """`MessageFile` as rows."""
+    """`MessageFile` with rows."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
         self.sync, self.close = file.sync, file.close
 
     def append(self, *messages: Message) -> None:
-        """Append a row each, in one transaction."""
+        """Append a row per message, in one transaction."""
         self._file.append(list(map(encode_message, messages)))
 
 
 class SqliteMessages:
-    """`MessageStorage` as rows."""
+    """`MessageStorage` with rows."""
 
     def create(self, folder: Path) -> MessageRows:
         """Return an empty database."""
         return MessageRows(SqliteFile(folder / DATABASE_FILE, new=True))
 
     def open(self, folder: Path) -> tuple[MessageRows, LoadedMessages]:
-        """Damaged rows go to `messages.sqlite.bad`.
+        """Open the database as its only writer; move damaged rows to `messages.sqlite.bad`.
 
-        A database whose structure is damaged is set aside as a whole, and one with what can be
-        read of it takes its place.
+        A database with a damaged structure is set aside whole, and replaced by one with its
+        readable records.
         """
         path = folder / DATABASE_FILE
         problems: list[LineProblem] = []
@@ -75,7 +75,7 @@ class SqliteMessages:
             self._set_aside(folder)
             decoded = self._checked(folder)
         if decoded.damaged:
-            with suppress(KodeError):  # they stay for the next time
+            with suppress(KodeError):  # the damaged rows stay until the next time
                 bad = (record.replace(b"\n", b" ") for record in decoded.damaged.values())
                 append_lines(path.with_name(f"{path.name}.bad"), bad)
                 remove_rows(path, decoded.damaged)
@@ -83,7 +83,7 @@ class SqliteMessages:
         return MessageRows(SqliteFile(path)), LoadedMessages(decoded.messages, problems)
 
     def load(self, folder: Path) -> LoadedMessages:
-        """As far as the structure is sound."""
+        """Return the messages, as far as the structure is intact."""
         decoded = _Decoded()
         try:
             decoded.read(_rows(folder))
@@ -92,13 +92,13 @@ class SqliteMessages:
         return LoadedMessages(decoded.messages, decoded.problems)
 
     def records(self, folder: Path) -> Iterator[bytes]:
-        """Row by row, as far as the structure is sound."""
+        """Yield the records row by row, as far as the structure is intact."""
         with suppress(DamagedDatabase):
             for _, record in _rows(folder):
                 yield record
 
     def replace(self, folder: Path, records: Sequence[bytes]) -> None:
-        """A new database takes the place of the one that is there."""
+        """Write a new database, and move it into the place of the present one."""
         new, path = folder / _NEW_FILE, folder / DATABASE_FILE
         try:
             new.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ class SqliteMessages:
             raise not_saved(DATABASE_FILE, error) from None
 
     def remove(self, folder: Path) -> None:
-        """It is moved out of its place first: half of it never counts."""
+        """Delete the database; it is renamed first, so that a partly deleted one is never used."""
         path, gone = folder / DATABASE_FILE, folder / f".{DATABASE_FILE}.old"
         try:
             _move_away(path, gone)
@@ -123,7 +123,7 @@ class SqliteMessages:
             raise not_saved(DATABASE_FILE, error) from None
 
     def _checked(self, folder: Path) -> "_Decoded":
-        """Return what the only writer reads of a sound database. Raises DamagedDatabase."""
+        """Check the database and decode it, as its only writer. Raises DamagedDatabase."""
         path = folder / DATABASE_FILE
         if path.exists():
             check_database(path)
@@ -134,7 +134,7 @@ class SqliteMessages:
         return decoded
 
     def _adopt_left_lines(self, folder: Path) -> Sequence[LineProblem]:
-        """Make rows of the lines that an earlier version left; they go once the rows are saved."""
+        """Convert an earlier version's lines into rows; delete them once the rows are saved."""
         left = folder / LEFT_LINES_FILE
         lines = read_lines(left, decode_message)
         if lines.damaged:
@@ -144,7 +144,7 @@ class SqliteMessages:
         return lines.problems
 
     def _set_aside(self, folder: Path) -> None:
-        """Meanwhile a file of lines holds what can be read: whatever happens, that is there."""
+        """Replace a damaged database by its readable records; meanwhile lines hold these."""
         path, lines = folder / DATABASE_FILE, JsonlMessages()
         records = [*self.records(folder)]
         lines.replace(folder, records)
@@ -162,7 +162,7 @@ class SqliteMessages:
 
 
 class _Decoded:
-    """The messages in the order written, and the rows that hold none."""
+    """The messages in the order written, and the damaged rows."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -170,7 +170,7 @@ class _Decoded:
         self.damaged: dict[int, bytes] = {}
 
     def read(self, rows: Iterable[Row]) -> None:
-        """Decode these, too."""
+        """Decode more rows."""
         for number, record in rows:
             try:
                 self.messages.append(decode_message(record))
@@ -180,7 +180,7 @@ class _Decoded:
 
 
 def _rows(folder: Path) -> Iterator[Row]:
-    """Yield all rows, and the lines of an earlier version that are none. Raises DamagedDatabase."""
+    """Yield all rows, then an earlier version's lines that are no rows. Raises DamagedDatabase."""
     lines = dict.fromkeys(line for _, line in stream_lines(folder / LEFT_LINES_FILE))
     damage: DamagedDatabase | None = None
     try:
@@ -195,6 +195,6 @@ def _rows(folder: Path) -> Iterator[Row]:
 
 
 def _move_away(path: Path, to: Path) -> None:
-    """Raises OSError."""
+    """Rename a file and sync its folder. Raises OSError."""
     path.replace(to)
     sync_folder(path.parent)
