@@ -232,7 +232,7 @@ class HttpChannel:
                 return
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
             with _until_it_breaks():
-                found = await self._heard(last_id, version)
+                found = await self._read_stream(last_id, version)
                 if found is None:
                     return
                 last_id, wait = found
@@ -242,13 +242,13 @@ class HttpChannel:
         last_id, wait = "", _WAIT_SECONDS
         for _ in range(_RETRIES):
             with suppress(KodeError):
-                found = await self._heard(last_id, version)
+                found = await self._read_stream(last_id, version)
                 if found is None:
                     return
                 last_id, wait = found
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
 
-    async def _heard(self, last_id: str, version: str) -> tuple[str, float] | None:
+    async def _read_stream(self, last_id: str, version: str) -> tuple[str, float] | None:
         """Read a stream from `last_id` on and return as `_events`; None without a stream."""
         headers = {**self._fixed(version), "accept": "text/event-stream"}
         if last_id:

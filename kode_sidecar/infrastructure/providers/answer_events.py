@@ -262,7 +262,7 @@ class DeltaRuns:
         self._kind, self._run = _NOTHING, []
         self.growth += len(text)
         if self.torn:
-            text = self._mend(kind, text)
+            text = self._join_halves(kind, text)
         if self._tags is not None and kind < 0:
             text = self._without_thought(self._tags, kind, text)
         self._pass(kind, text, opens_empty=opens_empty)
@@ -322,12 +322,12 @@ class DeltaRuns:
         else:
             self._events.append(ToolUseDelta(kind, text))
 
-    def _mend(self, kind: int, text: str) -> str:
+    def _join_halves(self, kind: int, text: str) -> str:
         """Join the halves of characters that were cut in two; lone halves become U+FFFD."""
         text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        mended = mend_surrogates(text)
-        if kind >= 0 and mended.count("\ufffd") > text.count("\ufffd"):
+        joined = mend_surrogates(text)
+        if kind >= 0 and joined.count("\ufffd") > text.count("\ufffd"):
             self.call_is_torn = True
-        return mended
+        return joined

@@ -160,11 +160,11 @@ class ResponsesDecoder(EventDecoder):
             self._start(reply)
         output = reply.output or ()
         if len(output) > len(self._slots):
-            self._read_untold(output)
+            self._read_unreported(output)
         reply.status = status
         self._last, self._done, self._raw_reason = reply, True, _raw_reason(reply)
 
-    def _read_untold(self, output: Iterable[Any]) -> None:
+    def _read_unreported(self, output: Iterable[Any]) -> None:
         """Read the items that had no event of their own."""
         for index, item in enumerate(map(fields_of, output)):
             if index not in self._at_index and item.get("id") not in self._at_id:
