@@ -149,10 +149,10 @@ class ConversationStore:
                 )
                 if len(rebuilt) > len(kept.messages):
                     messages.close()
-                    put_back = _put_back(storage, folder, rebuilt)
+                    restored = _restore(storage, folder, rebuilt)
                     messages, again = storage.open(folder)
                     undo.callback(messages.close)
-                    whole = again.messages if put_back else rebuilt
+                    whole = again.messages if restored else rebuilt
                     kept = replace(again, messages=whole, problems=kept.problems)
             written = read_meta(folder)
             stored = _stored(conversation_id, written, kept)
@@ -355,7 +355,7 @@ def _rebuilt(
     return with_stand_ins(told, events, conversation_id)
 
 
-def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:
+def _restore(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:
     """Rewrite the messages; existing ones keep their records byte for byte.
 
     Returns False if the disk refuses, or still holds damage: the next opening rebuilds them again.

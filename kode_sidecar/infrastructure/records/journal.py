@@ -63,8 +63,8 @@ class Journal:
         numbers, problems = read_records(path, self._number_of)
         self.problems: Sequence[LineProblem] = problems
         if problems or any(one >= other for one, other in pairwise(numbers)):
-            mended = open_lines(path, _decode)
-            self._events: Iterable[StoredEvent] = _in_order(mended.records)
+            repaired = open_lines(path, _decode)
+            self._events: Iterable[StoredEvent] = _in_order(repaired.records)
             numbers = [event.seq for event in self._events]
             self.completed = {
                 one.message_id for one in self._events if isinstance(one, MessageCompleted)

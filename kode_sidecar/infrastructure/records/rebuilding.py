@@ -36,7 +36,7 @@ def with_stand_ins(
     """
     if not missing_parents(messages):
         return messages
-    told = _Told(events)
+    told = _PartialMessages(events)
     ids = {message.id for message in messages}
     whole: list[Message] = []
     for message in messages:
@@ -54,7 +54,7 @@ def missing_parents(messages: Sequence[Message]) -> Collection[str]:
     return {one.parent_id for one in messages if one.parent_id is not None} - ids
 
 
-class _Told:
+class _PartialMessages:
     """What the events contain of incomplete messages."""
 
     def __init__(self, events: Iterable[StoredEvent]) -> None:
@@ -100,7 +100,7 @@ def _likely_parent(child: Message, above: Sequence[Message]) -> Message | None:
     return next(before, None)
 
 
-def told_messages(events: Iterable[StoredEvent], session_id: str) -> list[Message]:
+def complete_messages(events: Iterable[StoredEvent], session_id: str) -> list[Message]:
     """Return the messages that are complete in these events, in the order of their completion.
 
     A message with a missing event in between is left out: the event may have held a block.
@@ -150,7 +150,7 @@ def with_rebuilt(
     kept: Sequence[Message], events: Sequence[StoredEvent], session_id: str
 ) -> Sequence[Message]:
     """Return `kept`, with the messages that only the events have inserted at their places."""
-    told = told_messages(events, session_id)
+    told = complete_messages(events, session_id)
     places = {message.id: place for place, message in enumerate(told)}
     known = {message.id for message in kept}
     found = list(kept)

@@ -5,7 +5,7 @@ import msgspec
 from kode_sidecar.core.domain.agent_event import Event
 from kode_sidecar.core.domain.message import Cost, LostUsage, Message, TextBlock, Usage
 from kode_sidecar.core.kernel import block_events, message_added, message_completed
-from kode_sidecar.infrastructure.records.rebuilding import told_messages
+from kode_sidecar.infrastructure.records.rebuilding import complete_messages
 
 
 def test_events_tell_the_whole_message() -> None:
@@ -37,4 +37,4 @@ def test_events_tell_the_whole_message() -> None:
     ]
     stored = [one for one in events if isinstance(one, Event)]
     numbered = [msgspec.structs.replace(one, seq=seq) for seq, one in enumerate(stored, 1)]
-    assert told_messages(numbered, "c-1") == [message]
+    assert complete_messages(numbered, "c-1") == [message]
