@@ -1,4 +1,4 @@
-"""The composition root of `kode-sidecar acp`: the same parts as in `app`, behind the other porch.
+"""The composition root of `kode-sidecar acp`: the same parts as in `app`, served over ACP.
 
 An agent is made for each session, because in ACP each has folders and MCP servers of its own; all
 of them share the model's client, the state folder and the records of sessions.
@@ -62,7 +62,7 @@ def run_acp(
     *,
     trusted: bool,
 ) -> NoReturn:
-    """Serve the client behind `handover`; ends the process. `trusted`: the user says so."""
+    """Serve the client behind `handover`; ends the process. `trusted`: the user trusts folders."""
 
     def build(connection: Connection, _: Handover) -> Application:
         app = AcpApp(
@@ -74,7 +74,7 @@ def run_acp(
 
 
 class AcpApp:
-    """Holds what all sessions share. The first agent is nobody's: it opens the model's client."""
+    """Holds what all sessions share. The first agent serves none: it opens the model client."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class AcpApp:
         serve_acp(connection, self._sessions, self._authenticate, self._logout)
 
     def start(self) -> Application:
-        """Return what the process needs of this app."""
+        """Return what the process needs from this app: what to load, and how to close."""
         return Application(
             load=(
                 LoadStep("the agent", self._build_base, self._attach),
@@ -129,7 +129,7 @@ class AcpApp:
         return with_editor(loaded, {}, trusted=self._trusted)
 
     def _build_base(self) -> "Agent":
-        """On the loader's thread."""
+        """Build the agent that serves no session; runs on the loader's thread."""
         agent = self._new_agent(self._nobody)
         self._bases.append(agent)
         return agent
@@ -138,17 +138,17 @@ class AcpApp:
         self._registry.attach(self._sessions.run_session, self._sessions.repair_session)
 
     def _open_model(self) -> "ChatClient":
-        """On the loader's thread."""
+        """Open the model client; runs on the loader's thread."""
         return self._bases[-1].open_model()
 
     def _attach_model(self, chat: "ChatClient") -> None:
-        """For those that wait for it, and for all that are made from now on."""
+        """Give the model client to the agents that wait for it, and to all agents made later."""
         self._chat = chat
         for agent in (*self._bases, *self._agents):
             agent.attach_model(chat)
 
     def _new_agent(self, editor: EditorPort, **own: Any) -> "Agent":
-        """`own` is what sessions do not share, as `Agent` takes it."""
+        """Make an agent; `own` holds the arguments of `Agent` that sessions do not share."""
         return self._load_agent()(
             LiveSettings(self._loaded),
             editor=editor,
@@ -160,8 +160,8 @@ class AcpApp:
         )
 
     def _make_agent(self, session_id: str, place: SessionPlace, editor: AcpEditor) -> SessionAgent:
-        """On a thread, once the agent is loaded."""
-        # Late: what reads and writes files and runs commands is loaded with the agent.
+        """Make the agent of one session; runs on a thread, after the agent's code is loaded."""
+        # Imported late: the code for files and commands is loaded together with the agent.
         from kode_sidecar.servers.acp.client_files import ClientFiles  # noqa: PLC0415
         from kode_sidecar.servers.acp.terminals import ClientTerminals  # noqa: PLC0415
 
@@ -173,7 +173,7 @@ class AcpApp:
             servers=servers,
             elsewhere=terminals.run,
             servers_changed=lambda: offers.tell(),
-            # Sessions here share no workspace, but files: each hears what the others did to them.
+            # Sessions here share files but no workspace: each is notified of the others' edits.
             locks=self._bases[0].edit_locks,
         )
         agent.workspace.set_roots(place.roots)
@@ -183,7 +183,7 @@ class AcpApp:
             lambda params: agent.mcp().read(params),
             editor.notify,
         )
-        agent.named_servers()  # here it holds up nobody
+        agent.named_servers()  # loads the server code here, where nobody waits for it
 
         def begin() -> None:
             self._agents.append(agent)
@@ -207,7 +207,7 @@ class AcpApp:
         )
 
     def _check_signed_in(self) -> None:
-        """Raises KodeError `AuthRequired`. Asked once the agent is loaded."""
+        """Raises KodeError `AuthRequired`. Call only after the agent is loaded."""
         if self._signed_out:
             text = "You are signed out here: authenticate, or start this agent again."
             raise KodeError("AuthRequired", text)
@@ -216,7 +216,7 @@ class AcpApp:
             raise KodeError(missing.code, missing.message, details=missing.details)
 
     async def _authenticate(self, params: AuthenticateRequest) -> dict[str, Any]:
-        """Read the settings again: the key may have been set, by `setup` or by hand."""
+        """Read the settings again: `setup` or the user may have set the key since."""
         if params.method_id not in (SETUP, SETTINGS):
             text = f"There is no way {params.method_id!r} to sign in; use {SETUP} or {SETTINGS}."
             raise KodeError("InvalidParams", text, details={"path": "$.methodId"})
@@ -230,7 +230,7 @@ class AcpApp:
         return {}
 
     def _logout(self, _params: dict[str, Any]) -> dict[str, Any]:
-        """Ask for a sign-in again. What keeps the key is the user's and stays as it is."""
+        """Require a new sign-in. The stored key belongs to the user and is not removed."""
         self._signed_out = True
         return {}
 
@@ -243,7 +243,7 @@ class AcpApp:
 
 
 def _server_configs(servers: Sequence[McpServer]) -> "tuple[ServerConfig, ...]":
-    """The client's MCP servers. Raises KodeError `InvalidParams` for what is not spoken."""
+    """Convert the client's MCP servers. Raises KodeError `InvalidParams` for `sse` or no target."""
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig  # noqa: PLC0415
 
     found: list[ServerConfig] = []

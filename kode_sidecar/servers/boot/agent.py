@@ -1,6 +1,6 @@
 """The composition root, second half: what turns need. Loaded on a thread after the process answers.
 
-It may be built on that thread: nothing here touches the event loop before it is attached.
+It can be built on that thread, because nothing here touches the event loop until it is attached.
 """
 
 import os
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Agent(JobAgent):
-    """What a session needs to run, beside what a job needs."""
+    """Adds what a session needs to run to what a job needs."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Agent(JobAgent):
         self._services = self._build_services(settings, editor, environment.new_id)
 
     def follow_settings(self) -> None:
-        """The editor has changed settings that are no session's."""
+        """Apply process-wide settings that the editor has changed: locale and file encoding."""
         self._prompts.speak(self._loaded.settings.locale)
         self.workspace.decode_as(self._loaded.settings.file_encoding)
 
@@ -97,7 +97,7 @@ class Agent(JobAgent):
         return Session(new, self._services)
 
     def repair_session(self, opened: OpenedSession) -> None:
-        """Put the files of an earlier process in order; blocks. Raises KodeError `Storage`."""
+        """Repair the files that an earlier process left; blocks. Raises KodeError `Storage`."""
         repair_session(opened, self._clock, self._services.new_id)
 
     async def doctor(self) -> DoctorResult:
@@ -110,7 +110,7 @@ class Agent(JobAgent):
         )
 
     async def list_models(self) -> ModelsListResult:
-        """What may be chosen as model. Raises KodeError `ConfigInvalid`."""
+        """Return the models to choose from. Raises KodeError `ConfigInvalid`."""
         if problems := self.providers.problems:
             raise KodeError("ConfigInvalid", "; ".join(problems))
         await self._model.loaded()
@@ -175,11 +175,14 @@ class Agent(JobAgent):
         )
 
     def _session_commands(self, elsewhere: Elsewhere) -> CommandSetup | None:
-        """What runs commands, where the user wants that; wrong settings are told by the doctor."""
+        """Return the command setup; None where commands are off or their settings are invalid.
+
+        Invalid settings are logged here and reported by the doctor.
+        """
         settings = self._loaded.settings
         if settings.commands.mode == "off":
             return None
-        # Late: only who switched them on pays for it.
+        # Imported late: only users who switched commands on pay for it.
         from kode_sidecar.servers.boot.command_setup import session_commands  # noqa: PLC0415
 
         environ = {**self._loaded.variables, **os.environ}
@@ -192,11 +195,13 @@ class Agent(JobAgent):
             return None
 
     def named_servers(self, *, watched: bool = False) -> "McpListResult | None":
-        """The MCP servers as they are, None where nobody names one. `watched` as in `report`."""
+        """Return the state of the MCP servers, None if none is named. `watched` as in `report`."""
         return self.mcp().report(watched=watched) if self._mcp_named() else None
 
     def _server_tools(self, questions: Questions, scope: ToolScope) -> Sequence[Tool]:
-        """The tools of MCP servers. A session that began without any stays so: hosts cache."""
+        """Return the tools of MCP servers. A session that began without servers never gets any:
+        new tools would invalidate the host's cache.
+        """
         named = self._with_servers.setdefault(scope.session_id, self._mcp_named())
         return self.mcp().tools(scope, questions) if named else ()
 
@@ -220,7 +225,7 @@ class Agent(JobAgent):
         return system_prompt(self._prompts, agent, mode, surroundings)
 
     def missing_key(self) -> ErrorInfo | None:
-        """What keeps the model of the settings from being asked at all; None if it can be."""
+        """Return why the configured model cannot be asked; None if it can."""
         return self._model.missing(self._loaded.settings.model)
 
     async def _encode(self, request: ModelRequest) -> RequestBody:

@@ -1,6 +1,6 @@
-"""The composition root, first half: what answers at once. `agent` is the second.
+"""The composition root, first half: what answers at once. `agent` is the second half.
 
-With `agent` the one place that constructs the parts and wires them.
+Together they construct all parts and wire them.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ def run_server(
     """Serve the editor behind `handover`; ends the process.
 
     `load_agent` imports the agent; it is called on the loader's thread. `environment` and
-    `listener` are a recording, or one being made.
+    `listener` let a recording be made or played.
     """
 
     def build(connection: Connection, _: Handover) -> Application:
@@ -100,7 +100,7 @@ def run_server(
 
 
 class _App:
-    """Holds what there is from the first moment on: editor, settings, documents, sessions."""
+    """Holds what exists from the start: editor, settings, documents, sessions."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class _App:
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
-        """Return what the process needs of this app: features, what to load, how to close."""
+        """Return what the process needs from this app: features, what to load, how to close."""
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
@@ -173,7 +173,7 @@ class _App:
         )
 
     def _build_agent(self) -> "Agent":
-        """On the loader's thread."""
+        """Build the agent; runs on the loader's thread."""
         self._agent = self._load_agent()(
             self._live,
             editor=self._editor,
@@ -187,7 +187,7 @@ class _App:
         return self._agent
 
     def _open_model(self) -> "ChatClient":
-        """On the loader's thread."""
+        """Open the model client; runs on the loader's thread."""
         return self._loaded_agent().open_model()
 
     def _attach_model(self, chat: "ChatClient") -> None:
@@ -205,7 +205,7 @@ class _App:
         return [path.as_uri() for path in self._roots]
 
     def _process_handlers(self) -> Mapping[str, Handler]:
-        """What is asked of the process and of no session."""
+        """Return the handlers of methods that concern the process, not a session."""
         by_agent = self._by_agent
         return {
             "kode/ping": ping,
@@ -230,13 +230,13 @@ class _App:
             "kode/run/cancel": by_agent(lambda agent, asked: agent.runs().cancel(asked)),
             "kode/editor/didChangeContext": self._context_changed,
             "kode/editor/didChangeEncoding": self._encoding_changed,
-            "kode/editor/didShow": lambda _: None,  # only a recording takes note of it
+            "kode/editor/didShow": lambda _: None,  # only recordings use it
         }
 
     def _by_agent(
         self, ask: Callable[["Agent", Any], Awaitable[T]]
     ) -> Callable[[Any], Awaitable[T]]:
-        """Make a handler that waits until the agent is loaded, and asks it."""
+        """Make a handler that waits until the agent is loaded, then calls `ask` with it."""
 
         async def handle(params: Any) -> T:
             await self._sessions.loaded()
@@ -292,11 +292,14 @@ class _App:
         self._documents.tell_encoding(told.uri, told.encoding)
 
     def _progress_cancelled(self, token: int | str) -> None:
-        """A turn's progress has the turn's id as its token."""
+        """Cancel the turn whose progress was cancelled: the token is the turn's id."""
         self._sessions.cancel_turn(str(token))
 
     def _broken_sync(self, uri: str | None) -> None:
-        """Document sync that could not be read: whose text is unknown must not be used."""
+        """Mark documents as unsynced after a sync message that could not be read.
+
+        Their text is unknown and must not be used. Without `uri` all open documents are marked.
+        """
         reason = "the editor sent a change that could not be read"
         for name in [uri] if uri else [document.uri for document in self._documents.all_open()]:
             self._documents.mark_unsynced(name, reason)
@@ -309,11 +312,11 @@ class _App:
             self._agent.workspace.set_roots(self._roots)
 
     def _files_changed(self, changes: Sequence[tuple[str, int]]) -> None:
-        """For clients that watch files; nobody else needs to."""
+        """Report changed files to the sessions, for clients that watch files; others need not."""
         self._sessions.files_changed([uri for uri, _ in changes])
 
     def _paths(self, uris: Sequence[str]) -> list[Path]:
-        """The folders that these URIs name; what is left out is told on stderr."""
+        """Return the folders of these URIs; those that are no file URIs are reported on stderr."""
         paths = {uri: uri_to_path(uri) for uri in uris}
         for uri, path in paths.items():
             if path is None:
@@ -340,7 +343,7 @@ def _settings(params: Object, env_file: str | None) -> LoadedSettings:
 
 
 def _folder_uris(params: Object) -> list[str]:
-    """The open folders (LSP `workspaceFolders`, else `rootUri`)."""
+    """Return the URIs of the open folders (LSP `workspaceFolders`, else `rootUri`)."""
     folders = params.get("workspaceFolders")
     uris: list[object] = [params.get("rootUri")]
     if isinstance(folders, list):
@@ -349,6 +352,6 @@ def _folder_uris(params: Object) -> list[str]:
 
 
 def _root_path(params: Object) -> list[Path]:
-    """The folder of a client that knows no URIs (LSP `rootPath`)."""
+    """Return the folder of a client that sends no URIs (LSP `rootPath`)."""
     path = params.get("rootPath")
     return [Path(path)] if isinstance(path, str) and Path(path).is_absolute() else []

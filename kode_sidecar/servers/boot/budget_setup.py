@@ -1,4 +1,4 @@
-"""The user's budget for sessions: its limits, and what the day has cost by their records."""
+"""The user's budget for sessions: its limits, and today's cost according to their records."""
 
 import os
 from contextlib import closing
@@ -22,25 +22,25 @@ def user_budget(settings: BudgetSettings | None) -> Budget | None:
 
 
 def day_only(budget: Budget | None) -> Budget | None:
-    """Return what holds for jobs of the user's budget: a job names its own limit for a turn."""
+    """Return the part of the user's budget that applies to jobs: a job sets its own turn limit."""
     if budget is None or budget.day is None:
         return None
     return Budget(currency=budget.currency, day=budget.day)
 
 
 class SpendingToday:
-    """What all kept sessions have cost on this day of the user's, read from their records."""
+    """Computes what all saved sessions have cost today (local date), from their records."""
 
     def __init__(self, storage_root: Path, clock: Clock) -> None:
         self._root = storage_root
         self._clock = clock
 
     def date(self) -> str:
-        """Return the day, as the user's clock on the wall has it."""
+        """Return today's date in the user's time zone."""
         return self._now().date().isoformat()
 
     async def __call__(self, currency: str) -> float:
-        """Raises KodeError `Storage`."""
+        """Return today's cost in `currency`. Raises KodeError `Storage`."""
         if not os.path.isdir(self._root):
             return 0.0
         day, offset = self.date(), self._now().utcoffset() or timedelta()

@@ -1,6 +1,6 @@
-"""Which build this is: what `--version` and `doctor` say first.
+"""Describes this build, as `--version` and `doctor` show it first.
 
-`--version` takes no longer than twice a bare interpreter: little is imported here, some of it late.
+`--version` takes at most twice as long as a bare interpreter: few imports, some of them late.
 """
 
 import os
@@ -13,9 +13,9 @@ _SHOWN_DIGITS = 12
 
 
 class Build:
-    """`commit` is that of the sources, shortened, `-dirty` behind it if they were changed; ""
-    where nobody knows. `kind` is `one file` or `folder` for a frozen program, else `package` or
-    `source`.
+    """One build. `commit` is the short commit of the sources, ending in `-dirty` if they were
+    changed, "" if unknown. `kind` is `one file` or `folder` for a frozen program, else `package`
+    or `source`.
     """
 
     def __init__(self, commit: str, kind: str) -> None:
@@ -36,7 +36,7 @@ def build_info() -> Build:
 
 
 def _system() -> str:
-    """The system and the machine, such as `Linux x86_64`."""
+    """Return the system and the machine, such as `Linux x86_64`."""
     if sys.platform == "win32":
         import platform  # noqa: PLC0415
 
@@ -52,7 +52,7 @@ def _kind(checkout: str) -> str:
 
 
 def _built_commit(package: str) -> str:
-    """What the build wrote beside the package."""
+    """Return the commit that the build wrote into the package; "" if it wrote none."""
     built = _text(os.path.join(package, MARKER))
     if not built:
         return ""
@@ -65,7 +65,7 @@ def _built_commit(package: str) -> str:
 
 
 def _checked_out(checkout: str) -> str:
-    """The commit of a git checkout, read without git (gitrepository-layout)."""
+    """Return the commit of a git checkout, read without git (gitrepository-layout)."""
     git = os.path.join(checkout, ".git")
     head = _text(os.path.join(git, "HEAD")).strip()
     if head.startswith("ref: "):

@@ -1,4 +1,4 @@
-"""Commands in sessions as the user's settings make them. Loaded only where they are switched on."""
+"""Sets up commands in sessions from the user's settings. Loaded only if they are switched on."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ def session_commands(
     elsewhere: Elsewhere,
     found: FindProgram,
 ) -> CommandSetup:
-    """What sessions run commands with. Raises KodeError `ConfigInvalid` for what must not be."""
+    """Return what sessions run commands with. Raises KodeError `ConfigInvalid` for bad settings."""
     settings = loaded.commands
     check_names(settings.environment)
     place = CommandPlace(
@@ -43,7 +43,7 @@ def session_commands(
 
 
 def command_rules(settings: CommandSettings) -> CommandRules:
-    """Return the rules; a rule is the words of a command, or a text of them with blanks between."""
+    """Return the rules; a rule is a list of a command's words, or one text of them with blanks."""
     return CommandRules(
         settings.mode,
         tuple(_words(rule) for rule in settings.allow),
@@ -52,7 +52,7 @@ def command_rules(settings: CommandSettings) -> CommandRules:
 
 
 def check_commands(settings: CommandSettings) -> None:
-    """Raises KodeError `ConfigInvalid`, or `ToolFailed` for a sandbox that there cannot be."""
+    """Check the settings. Raises KodeError `ConfigInvalid`, or `ToolFailed` without a sandbox."""
     check_names(settings.environment)
     command_rules(settings)
     if settings.sandbox:
@@ -74,7 +74,7 @@ def _jail(settings: CommandSettings, own_files: Sequence[Path]) -> Jail | None:
 
 
 def _own_files(loaded: Settings, environ: Mapping[str, str]) -> Sequence[Path]:
-    """What a sandbox never shows: our state, logs and settings."""
+    """Return the paths that a sandbox never shows: our state, logs and settings."""
     named = environ.get("KODE_CONFIG", "").strip()
     return (loaded.storage_root, loaded.log_dir, *([Path(named)] if named else ()))
 

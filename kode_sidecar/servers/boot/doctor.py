@@ -1,4 +1,4 @@
-"""What a bug report needs: every setting with its source, and what is wrong. Never a key."""
+"""Reports what a bug report needs: each setting with its source, and problems; never a key."""
 
 import os
 import platform
@@ -28,7 +28,7 @@ def examine(
     roots: Sequence[str] = (),
     servers: McpListResult | None = None,
 ) -> DoctorResult:
-    """Look at the installation, the settings, and the `servers` of this process; no network."""
+    """Examine the installation, the settings and the `servers` of this process; no network."""
     return DoctorResult(
         version=__version__,
         protocol_version=PROTOCOL_VERSIONS[0],
@@ -45,7 +45,7 @@ def examine(
 
 
 def _platform() -> str:
-    """The system and its release. `platform.platform()` would run `uname` by the search path."""
+    """Return the system and its release. `platform.platform()` would run `uname` from PATH."""
     if sys.platform == "win32":
         version = sys.getwindowsversion()
         return f"Windows-{version.major}.{version.minor}.{version.build}"
@@ -83,7 +83,7 @@ def _checks(
 
 
 def _key_checks(loaded: LoadedSettings, registry: Registry) -> Iterator[Check]:
-    """A key for the model that is asked by default, and for every provider the user named."""
+    """Check the keys of the default model and of every provider that the user named."""
     default = registry.targets(loaded.settings.model)[0].config
     wanted = {default.name, *loaded.settings.providers}
     for config in registry.providers.values():
@@ -100,7 +100,7 @@ def _key_checks(loaded: LoadedSettings, registry: Registry) -> Iterator[Check]:
 
 
 def _folder_check(name: str, folder: Path, variable: str) -> Check:
-    """Could files be made there? Looks only: a doctor changes nothing."""
+    """Check that files can be made in `folder`, without making any."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -120,7 +120,7 @@ def _memory_check(settings: Settings) -> Check:
 
 
 def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
-    """The skills of the user, and those of trusted folders."""
+    """Check the skills of the user and of trusted folders."""
     catalog = SkillLibrary(
         lambda: skill_sources(settings, roots, trusted=settings.trusted)
     ).catalog()
@@ -132,7 +132,7 @@ def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
 
 
 def _mcp_checks(loaded: LoadedSettings) -> Iterator[Check]:
-    """The servers of the setting `mcp`; nothing is started."""
+    """Check the servers of the setting `mcp`; starts none."""
     if not loaded.settings.mcp:
         return
     from kode_sidecar.infrastructure.mcp import check_address, user_servers  # noqa: PLC0415 - for its users only
@@ -154,7 +154,7 @@ def _mcp_checks(loaded: LoadedSettings) -> Iterator[Check]:
 
 
 def _server_checks(servers: McpListResult) -> Iterator[Check]:
-    """How the servers of this process are; one that failed says why. Nothing is started."""
+    """Report the servers of this process, and why one failed; starts none."""
     for server in servers.servers:
         text = f"{server.name} ({server.source}): {server.state}"
         text += f", {len(server.tools)} tools known" if server.tools else ""
@@ -170,7 +170,7 @@ def _server_checks(servers: McpListResult) -> Iterator[Check]:
 
 
 def _command_checks(settings: Settings) -> Iterator[Check]:
-    """Whether the model may run commands; where it must be in a sandbox, whether there is one."""
+    """Check whether the model may run commands, and that a required sandbox exists."""
     commands = settings.commands
     if commands.mode == "off":
         return

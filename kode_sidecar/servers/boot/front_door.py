@@ -1,4 +1,4 @@
-"""Answers `initialize` before anything heavy is imported, then hands the stream on.
+"""Answers `initialize` before anything heavy is imported, then hands the streams over.
 
 Standard library only. The entry point calls `guard_stdio` before it imports anything else,
 so that a stray print or a child process can never write into the protocol stream.
@@ -40,19 +40,19 @@ if sys.platform == "win32":
 
 READ_BYTES = 64 * 1024
 
-# What is surely taken by a pipe nobody reads yet: the smallest default buffer (Windows).
+# What a pipe accepts even if nobody reads: the smallest default buffer (Windows).
 _PIPE_ROOM = 4096
 _MAX_UNREAD_BYTES = 64 * 1024 * 1024
 _FLUSH_SECONDS = 1.0
 
 
 def guard_stdio() -> tuple[int, int]:
-    """Take stdin and stdout away for the protocol; returns their private descriptors.
+    """Reserve stdin and stdout for the protocol; return their private descriptors.
 
     Afterwards descriptor 0 reads nothing, 1 is stderr, and children inherit neither stream.
     """
     null = os.open(os.devnull, os.O_RDWR)
-    while null <= 2:  # started with a standard stream closed: it must not become one of ours
+    while null <= 2:  # a standard stream was closed at start: its number must not become ours
         os.set_inheritable(null, True)
         null = os.open(os.devnull, os.O_RDWR)
     if os.isatty(0):
@@ -74,9 +74,9 @@ def guard_stdio() -> tuple[int, int]:
 
 
 class Greeting:
-    """How a client is met: what cuts and frames its messages, and what answers `initialize`.
+    """How to greet a client: the decoder and framing of messages, and who answers `initialize`.
 
-    `early` is the code for what comes before it; `leave` is the notification that ends.
+    `early` is the error code for requests before it; `leave` is the notification to exit.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ ACP = Greeting(
 
 
 def open_door(greeting: Greeting = LSP) -> Handover | int:
-    """Guard the streams and answer until an `initialize` succeeds.
+    """Guard the streams and answer until an `initialize` succeeds; return its handover.
 
-    Returns the exit code instead when none will come: `exit`, end of input, lost framing.
+    Returns the exit code instead if none can come: after `exit`, end of input or lost framing.
     """
     unpacker_id = None if unpacked_folder() is None else os.getppid()
     gc.disable()  # until everything is imported: most of what follows lives forever
@@ -137,21 +137,23 @@ def open_door(greeting: Greeting = LSP) -> Handover | int:
 
 
 def _tell(line: str) -> None:
-    """A line for whoever develops the client, who may not look at answers without an id."""
+    """Write a line to stderr for the client's developer, who may not see answers without an id."""
     try:
         os.write(2, f"kode-sidecar: {line}\n".encode())
     except OSError:
-        return  # nobody listens
+        return  # nobody reads stderr
 
 
 class _Leave:
-    """Said by `_answer` when the client sent `exit`."""
+    """Returned by `_answer` when the client sent `exit`."""
 
 
 def _answer(
     body: bytes, answers: "_Answers", greeting: Greeting
 ) -> "tuple[Message, Message, tuple[bytes, bytes]] | type[_Leave] | None":
-    """Deal with one message; params, result and both messages of an `initialize` that succeeded."""
+    """Answer one message. For an `initialize` that succeeds, return its params, its result and
+    both messages; for `exit` return `_Leave`.
+    """
     try:
         message = read_message(body)
     except BadMessage as error:
@@ -161,7 +163,7 @@ def _answer(
     if method == greeting.leave:
         return _Leave
     if method is None or request_id is None:
-        return None  # a notification, or an answer to nothing
+        return None  # a notification, or an answer to no request of ours
     if method != "initialize":
         error = KodeError(greeting.early, f"send `initialize` before `{method}`")
         answers.put(error_body(request_id, error))
@@ -182,10 +184,10 @@ def _answer(
 
 
 class _Answers:
-    """Writes what the front door says, without ever waiting for a client that does not read.
+    """Writes answers without ever waiting for a client that does not read.
 
-    The first few kilobytes fit into any pipe and go out directly; beyond that a thread
-    writes, started only when it is needed.
+    The first few kilobytes fit into any pipe and go out directly; a thread, started only when
+    needed, writes the rest.
     """
 
     def __init__(self, fd: int, frame: Callable[[bytes], bytes]) -> None:
@@ -219,7 +221,7 @@ class _Answers:
             pass
 
     def finish(self) -> int:
-        """Wait briefly for the client to read; the exit code of a process never initialized."""
+        """Wait briefly for the client to read; return the exit code without `initialize`."""
         self._drained.acquire(timeout=_FLUSH_SECONDS)
         return 1
 

@@ -1,4 +1,4 @@
-"""Opens HTTP connections; the library is imported with the first one, by whoever needs it."""
+"""Opens HTTP connections; imports the HTTP library only when the first one is needed."""
 
 import sys
 from functools import partial
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
 
 
 def import_http_client() -> Any:
-    """The module `http.client`, behind httpx and ssl."""
+    """Import and return our module `http.client`, which imports httpx and ssl."""
     # Where click is installed, httpx would load a command line with rich and pygments: 6 MB.
     cast(dict[str, Any], sys.modules).setdefault("httpx._main", None)
     from kode_sidecar.infrastructure.http import client  # noqa: PLC0415
@@ -21,12 +21,12 @@ def import_http_client() -> Any:
 
 
 def open_hosts() -> OpenHost:
-    """What opens connections, all with one TLS context."""
+    """Return a function that opens connections, all with one TLS context."""
     http = import_http_client()
     return partial(http.HttpClient, tls=http.system_tls())
 
 
 def open_memory_http(host: MemoryHost) -> "HttpClient":
-    """The HTTP client of a memory service; in a thread, because of the HTTP library."""
+    """Open the HTTP client of a memory service. Call it on a thread: it imports the library."""
     http = import_http_client()
     return http.HttpClient(host, tls=http.system_tls())

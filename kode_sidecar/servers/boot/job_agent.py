@@ -1,6 +1,6 @@
-"""What jobs need, and sessions too: the model, what the user keeps for it, tool servers.
+"""What jobs and sessions need: the model, the user's skills and memory, tool servers.
 
-It may be built on a thread: nothing here touches the event loop before it is attached.
+It can be built on a thread, because nothing here touches the event loop until it is attached.
 """
 
 import os
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class JobAgent:
-    """The model, knowledge and tool servers: all that a job needs to run. `Agent` adds sessions."""
+    """Holds all that a job needs to run: model, knowledge, tool servers. `Agent` adds sessions."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class JobAgent:
         return self._live.loaded
 
     def open_model(self) -> ChatClient:
-        """Import the HTTP library, build the client and its TLS context. In a thread."""
+        """Import the HTTP library, build the client and its TLS context. Call it on a thread."""
         settings, environment = self._loaded.settings, self._environment
         chat = ChatClient(
             self.providers.registry,
@@ -110,18 +110,18 @@ class JobAgent:
             ),
             now=self._clock.monotonic,
         )
-        with suppress(KodeError):  # told again, with the reason, when a turn asks
+        with suppress(KodeError):  # reported with its reason when a turn asks
             chat.warm(settings.model)
         self._own_chat = chat
         return chat
 
     def attach_model(self, chat: ChatClient) -> None:
-        """The model can be asked, by the client of this agent or of another; on the loop."""
+        """Let requests go out through `chat`, of this agent or another. Call it on the loop."""
         self._chat = chat
         self._model.attach(chat)
 
     def runs(self) -> "WireRuns":
-        """The runs that the editor asks for. Raises KodeError `ConfigInvalid`."""
+        """Return the runs that the editor asks for. Raises KodeError `ConfigInvalid`."""
         from kode_sidecar.jobs.run import WireRuns  # noqa: PLC0415
 
         if self._runs is None:
@@ -129,8 +129,8 @@ class JobAgent:
         return self._runs
 
     def run_services(self) -> "RunServices":
-        """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
-        # Late: only who starts a run pays for that room and for PyYAML.
+        """Return what headless runs need. Raises KodeError `ConfigInvalid` for bad settings."""
+        # Imported late: only users who start a run pay for that package and PyYAML.
         from kode_sidecar.jobs.run import RunServices  # noqa: PLC0415
 
         self._loaded.require_valid()
@@ -163,7 +163,7 @@ class JobAgent:
         return session_folders(self._loaded.settings, saver, self._environment, tuple)
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:
-        """The memory of a service, one for all runs that use it; closed with this agent."""
+        """Return the memory of a service, shared by all runs; closed with this agent."""
         host = replace(host, proxy=self._loaded.settings.proxy)
         if host not in self._memories:
             self._memories[host] = HttpMemory(host, self.knowledge.open_http)
@@ -183,8 +183,8 @@ class JobAgent:
         self._log.close()
 
     def mcp(self) -> "McpServers":
-        """The MCP servers of the user, the editor and the project."""
-        # Late: only who has servers pays for that room.
+        """Return the MCP servers of the user, the editor and the project."""
+        # Imported late: only users who have servers pay for that package.
         from kode_sidecar.servers.boot.mcp_setup import McpServers  # noqa: PLC0415
 
         if self._mcp is None:
@@ -195,9 +195,9 @@ class JobAgent:
         return self._mcp
 
     def traits(self, name: str) -> ModelTraits:
-        """The traits of the model that a name stands for now; the user's own window comes first.
+        """Return the traits of the model that `name` means now; the user's window takes precedence.
 
-        Reasoning goes back if any that may answer wants it; for others it is left out.
+        Reasoning is returned if any model that may answer wants it; others get it left out.
         """
         models, window = self._models(name), self._loaded.settings.context_window
         return ModelTraits(
@@ -211,7 +211,7 @@ class JobAgent:
         return [target.model for target in self.providers.registry.targets(name)]
 
     async def _spent_today(self, currency: str) -> float:
-        # Late: all that reads sessions, for who has a budget for the day.
+        # Imported late: only users with a daily budget pay for the code that reads sessions.
         from kode_sidecar.servers.boot.budget_setup import SpendingToday  # noqa: PLC0415
 
         return await SpendingToday(self._loaded.settings.storage_root, self._clock)(currency)

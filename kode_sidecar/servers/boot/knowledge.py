@@ -1,4 +1,4 @@
-"""What the user keeps for the model beyond a conversation: skills and memory, from the settings."""
+"""Skills and memory: what the model knows beyond a conversation, set up from the settings."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -34,9 +34,9 @@ _MAX_QUERY_CHARS = 2_000
 
 
 class Knowledge:
-    """One per process. `roots` are the open folders, `settings` says whether they are trusted.
+    """Skills and memory of one agent. `roots` are the open folders, `live` tells if trusted.
 
-    `memory` is None where it is off.
+    `memory` is None if it is off.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Knowledge:
         }[settings.memory_mode]
 
     def memory_scope(self, about: About) -> str:
-        """Where something holds: with the user, or in the first open folder if there is one."""
+        """Return the scope of a memory: the first open folder for projects, else the user."""
         roots = self._roots()
         return project_scope(roots[0].real) if about == "project" and roots else USER_SCOPE
 
     async def recall(self, prompt: str, told: Collection[str]) -> MemoryNote | None:
-        """What is remembered for a prompt in the open folders and with the user.
+        """Return the memories that fit a prompt, from the open folders and the user's own.
 
         Raises KodeError as `Memory.recall` does.
         """
@@ -81,7 +81,7 @@ class Knowledge:
         return memory_note(self._prompts, found)
 
     def _skill_sources(self) -> Sequence[SkillSource]:
-        """Every turn asks, and the folders seldom change."""
+        """Return the skill sources, cached: every turn asks, and the folders seldom change."""
         roots = [root.path for root in self._roots()]
         asked = roots, self._trusted()
         if asked != self._sources_of:
@@ -90,7 +90,7 @@ class Knowledge:
         return self._sources
 
     async def list_skills(self) -> wire.SkillsListResult:
-        """For `kode/skills/list`."""
+        """Answer `kode/skills/list`."""
         catalog = self.skills.catalog()
         return wire.SkillsListResult(
             skills=tuple(
@@ -110,7 +110,7 @@ class Knowledge:
         )
 
     async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
-        """For `kode/memory/list`. Raises KodeError `Storage`."""
+        """Answer `kode/memory/list`. Raises KodeError `Storage`."""
         return wire.MemoryListResult(
             mode=self._settings.memory_mode,
             memories=tuple(
@@ -127,7 +127,7 @@ class Knowledge:
         )
 
     async def decide_memory(self, params: wire.MemoryDecideParams) -> wire.Empty:
-        """For `kode/memory/decide`; saved. Raises KodeError `MemoryNotFound`, `Storage`."""
+        """Answer `kode/memory/decide` once saved. Raises KodeError `MemoryNotFound`, `Storage`."""
         decided = {decision.memory_id: decision.action for decision in params.decisions}
         accepted = [memory_id for memory_id, action in decided.items() if action == "accept"]
         rejected = [memory_id for memory_id, action in decided.items() if action == "reject"]

@@ -1,7 +1,7 @@
-"""Folders of one-file programs that nobody will remove, because the process that does was killed.
+"""Removes folders of one-file programs whose first process was killed before it could do so.
 
-The one of this process goes when it ends, where open files can be removed: not on Windows. What
-others had to leave goes with the next start.
+This process removes its own at its end, except on Windows, where open files cannot be removed.
+The next start removes what earlier processes left.
 """
 
 import os
@@ -16,19 +16,19 @@ from kode_sidecar.servers.boot.unpacked import MARKER, UNPACKED_PREFIX, unpacked
 if sys.platform != "win32":
     import fcntl
 
-# A younger one may still be unpacked, and is not held yet.
+# A younger folder may still be being unpacked, so it is not locked yet.
 _OLD_SECONDS = 600.0
 
 
 def remove_unpacked() -> None:
-    """Remove the folder this process runs from; the last thing it does."""
+    """Remove the folder this process runs from; must be the last thing it does."""
     folder = unpacked_folder()
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_leftovers() -> None:
-    """Remove what processes of this program left and no other one is using."""
+    """Remove the folders that earlier processes of this program left and nobody uses."""
     mine = unpacked_folder()
     if mine is None:
         return

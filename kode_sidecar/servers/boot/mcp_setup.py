@@ -1,4 +1,4 @@
-"""The MCP servers as settings, editor and project name them. Loaded only where some are named."""
+"""Sets up the MCP servers of settings, editor and project. Loaded only if some are named."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,12 +51,12 @@ _ToolViews = tuple[wire.McpToolView, ...]
 
 
 class McpServers:
-    """The servers of a process: offered to turns, and shown and decided on by the wire.
+    """Offers the servers of an agent to turns, and lists, starts and approves them for the wire.
 
-    A client's server takes the place of the user's of that name, the user's that of a project's.
-    `files` of each folder name the project's; `outside` is where programs and hosts answer.
-    Settings that are wrong are a problem to be told.
-    `changed` is called when a server is another than it was, once somebody has listed them.
+    A server of the client replaces the user's of that name, the user's replaces a project's.
+    `files` are the names of the project files; `outside` is where programs and hosts answer.
+    Invalid settings do not raise: they become `problem`, to be reported.
+    `changed` is called when a server has changed, once somebody has listed them.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class McpServers:
         self._changed = changed
         self._listed = False
         self._configs = own | {one.name: one for one in more}
-        # Those of the conversations, and of each run its own.
+        # Called once for all conversations, and once for each run.
         self._open = partial(
             Servers,
             host=McpHost(roots=lambda: [root.as_uri() for root in roots()]),
@@ -116,9 +116,9 @@ class McpServers:
         )
 
     def tools(self, scope: ToolScope, questions: Questions) -> Sequence[Tool]:
-        """What a turn is offered of them; the user is asked by the session's own permissions.
+        """Return the tools offered to a turn; the session's own permissions ask the user.
 
-        `questions` puts what a server wants to know in the middle of a call.
+        `questions` asks the user what a server wants to know in the middle of a call.
         """
 
         async def ask(call: ToolCall, operation: str, title: str, subject: str, told: str) -> bool:
@@ -139,7 +139,7 @@ class McpServers:
         return mcp_tools(self._servers, scope.session_id, User(ask, choose))
 
     def for_run(self, names: Sequence[str]) -> tuple[Tool, Callable[[], Awaitable[None]]]:
-        """The tool for servers of a run, which asks nobody: the policy decides. And their end.
+        """Return the tool for a run's servers, and what closes them. The policy decides, no user.
 
         Raises KodeError `ConfigInvalid` for a name that the user's settings do not know.
         """
@@ -153,7 +153,7 @@ class McpServers:
         return tool, servers.close
 
     async def list(self) -> wire.McpListResult:
-        """For `kode/mcp/list`."""
+        """Answer `kode/mcp/list`."""
         return self.report(watched=True)
 
     def _tell(self) -> None:
@@ -161,7 +161,7 @@ class McpServers:
             self._changed()
 
     def report(self, *, watched: bool = False) -> wire.McpListResult:
-        """The servers as they are; nothing is started. `watched`: changes are told from now on."""
+        """Return the servers' state; starts none. `watched`: report changes from now on."""
         self._listed = self._listed or watched
         self._servers.refresh()
         own = [self.problem] if self.problem else []
@@ -172,26 +172,26 @@ class McpServers:
         )
 
     async def decide(self, params: wire.McpDecideParams) -> Empty:
-        """For `kode/mcp/decide`. Raises KodeError `NotFound`, `StaleBase`, `Storage`."""
+        """Answer `kode/mcp/decide`. Raises KodeError `NotFound`, `StaleBase`, `Storage`."""
         self._servers.refresh()
         self._servers.decide(params.name, params.fingerprint, allowed=params.allowed)
         return Empty()
 
     async def start(self, params: wire.McpStartParams) -> wire.McpServerView:
-        """For `kode/mcp/start`. Raises KodeError `NotFound`, `ToolFailed`."""
+        """Answer `kode/mcp/start`. Raises KodeError `NotFound`, `ToolFailed`."""
         self._servers.refresh()
         server = self._servers.get(params.name)
         await server.listing(again=True)
         return _view(server)
 
     async def read(self, params: wire.McpReadParams) -> wire.McpBlocks:
-        """For `kode/mcp/read`. Raises KodeError `NotFound`, `ToolFailed`."""
+        """Answer `kode/mcp/read`. Raises KodeError `NotFound`, `ToolFailed`."""
         self._servers.refresh()
         answer = await self._servers.get(params.name).read_resource(params.uri)
         return wire.McpBlocks(resource_blocks(params.name, params.uri, answer))
 
     async def prompt(self, params: wire.McpPromptParams) -> wire.McpBlocks:
-        """For `kode/mcp/prompt`. Raises KodeError `NotFound`, `InvalidParams`, `ToolFailed`."""
+        """Answer `kode/mcp/prompt`. Raises KodeError `NotFound`, `InvalidParams`, `ToolFailed`."""
         self._servers.refresh()
         server = self._servers.get(params.name)
         known = server.known()
@@ -207,7 +207,7 @@ class McpServers:
         return wire.McpBlocks(prompt_blocks(params.name, await server.prompt(prompt.name, given)))
 
     async def log_in(self, name: str, show: Callable[[str], Awaitable[None]]) -> int:
-        """Log in to a server of the user's or the client's; how many tools it has.
+        """Log in to a server of the user or the client; return how many tools it has.
 
         `show` has the user open an address. Raises KodeError `NotFound`, `ToolFailed`.
         """

@@ -1,4 +1,4 @@
-"""The providers as the user's settings make them: addresses, keys, models."""
+"""Sets up the providers from the user's settings: addresses, keys, models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ from kode_sidecar.infrastructure.providers.registry import Registry
 
 @dataclass(frozen=True)
 class ProviderSetup:
-    """All providers, and what is wrong with the settings they come from.
+    """All providers, and the problems of the settings they come from.
 
-    `own_host`: the user has named another host, whose models nobody knows.
+    `own_host`: the user has set another host, whose models are not known here.
     """
 
     registry: Registry
@@ -41,18 +41,18 @@ class ProviderSetup:
     own_host: bool
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """What keeps `model` from being asked; wrong settings may mean another host."""
+        """Return why `model` cannot be asked, or None; bad settings could mean another host."""
         if self.problems:
             return error_info(KodeError("ConfigInvalid", "; ".join(self.problems)))
         return self.registry.targets(model)[0].config.missing()
 
     def provider_of(self, model: str) -> str:
-        """The name of the provider that a model's name stands for."""
+        """Return the name of the provider of this model."""
         return self.registry.targets(model)[0].config.name
 
     @property
     def model_names(self) -> Sequence[str]:
-        """Names for models that are known without asking a host."""
+        """Names of the models that are known without asking a host."""
         known = [
             f"{config.name}/{model.id}"
             for config in self.registry.providers.values()
@@ -62,9 +62,9 @@ class ProviderSetup:
         return (*self.registry.logical_models, *known)
 
     def check_model(self, name: str) -> None:
-        """Raises KodeError `ConfigInvalid` for a model of a provider that there is not.
+        """Raises KodeError `ConfigInvalid` for a model of an unknown provider.
 
-        Whether a host has an id only the host can tell.
+        Only the host knows which model ids it has.
         """
         provider, slash, _ = name.partition("/")
         providers, logical = self.registry.providers, self.registry.logical_models
@@ -76,7 +76,7 @@ class ProviderSetup:
             raise KodeError("ConfigInvalid", text, details={"path": "$.model"})
 
     async def auth_report(self, default_model: str) -> AuthStatusResult:
-        """For every provider whether it can be asked, and which variables hold its key."""
+        """Return for each provider whether it can be asked, and which variables hold its key."""
         default = self.provider_of(default_model)
         providers: list[ProviderAuth] = []
         for name, config in self.registry.providers.items():
@@ -93,12 +93,12 @@ class ProviderSetup:
         return AuthStatusResult(providers=tuple(providers))
 
     def keys(self) -> list[str]:
-        """All keys in use, to mask them."""
+        """Return all keys in use, so that they can be masked."""
         return [config.api_key for config in self.registry.providers.values() if config.api_key]
 
 
 def set_up_providers(loaded: LoadedSettings) -> ProviderSetup:
-    """Never fails: what is wrong is left out and stands among the problems."""
+    """Set up all providers. Never fails: what is invalid is left out and listed as a problem."""
     problems = list(loaded.problems)
     profiles, logical = dict(BUILTIN_PROVIDERS), dict(LOGICAL_MODELS)
     try:
@@ -120,9 +120,9 @@ def set_up_providers(loaded: LoadedSettings) -> ProviderSetup:
 
 
 def usable_model(loaded: LoadedSettings, wanted: str | None) -> str | None:
-    """Return the model to ask where the settings' own cannot be; None where it can.
+    """Return `wanted`, else a model to use if the configured one cannot be asked, else None.
 
-    Raises KodeError `ConfigInvalid` for a `wanted` one of a provider that there is not.
+    Raises KodeError `ConfigInvalid` if `wanted` is of an unknown provider.
     """
     named = wanted or loaded.settings.model
     setup = set_up_providers(with_model(loaded, named))
@@ -137,14 +137,12 @@ def usable_model(loaded: LoadedSettings, wanted: str | None) -> str | None:
 
 
 def with_model(loaded: LoadedSettings, model: str) -> LoadedSettings:
-    """Return settings that name this model."""
+    """Return the settings with this model."""
     return replace(loaded, settings=replace(loaded.settings, model=model))
 
 
 def dearest(models: Sequence[ModelProfile]) -> Prices | None:
-    """Return what the models that may answer cost at most; None if one has no price, or another
-    currency.
-    """
+    """Return the highest prices of the models; None if one has no price or another currency."""
     known = [model.price for model in models if model.price is not None]
     if not known or len(known) < len(models) or len({price.currency for price in known}) > 1:
         return None
@@ -163,7 +161,7 @@ def dearest(models: Sequence[ModelProfile]) -> Prices | None:
 
 
 def _presets(loaded: LoadedSettings) -> dict[str, ProviderProfile]:
-    """Those that the user names, below `providers` or in `model`, or has a key for."""
+    """Return the presets that the user names in `providers` or `model`, or has a key for."""
     named = {*loaded.settings.providers, loaded.settings.model.partition("/")[0]}
     return {
         name: profile
@@ -174,7 +172,7 @@ def _presets(loaded: LoadedSettings) -> dict[str, ProviderProfile]:
 
 def _key(loaded: LoadedSettings, profile: ProviderProfile) -> str:
     if profile.name == KIMI.name and profile.api_key_env == KIMI.api_key_env:
-        # These variables are a setting, which `config.yaml` can hold, too.
+        # These variables are a setting, which `config.yaml` can hold as well.
         return loaded.settings.api_key
     return loaded.key(profile.api_key_env)
 

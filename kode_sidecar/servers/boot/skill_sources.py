@@ -1,4 +1,4 @@
-"""Where skills come from; apart, for the doctor reports on skills and loads no other part."""
+"""Where skills come from. A module of its own, so the doctor can report on skills cheaply."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ from kode_sidecar.core.settings import Settings
 def skill_sources(
     settings: Settings, roots: Sequence[Path], *, trusted: bool
 ) -> Sequence[SkillSource]:
-    """The user's own first, so that no project can stand in for one of them.
+    """Return the sources of skills, the user's own first, so that no project can replace them.
 
-    `roots` are the open folders; they count only where the editor says that they are trusted (W12).
+    `roots` are the open folders; they count only if `trusted`, as the editor says (W12).
     """
     sources = [user_skills(settings.storage_root)]
     sources += [SkillSource("config", folder) for folder in settings.skill_folders]

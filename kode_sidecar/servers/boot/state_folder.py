@@ -1,4 +1,4 @@
-"""The sessions in the state folder, as the settings want them: what every porch begins with."""
+"""Opens the sessions in the state folder by the settings: what every entry point begins with."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,9 +17,10 @@ def session_folders(
     roots: Callable[[], Sequence[str]],
     agent: str | None = None,
 ) -> SessionFolders:
-    """Make and open sessions there; `agent` is who answers where a session names nobody.
+    """Return what makes and opens sessions in the state folder.
 
-    `roots` are the URIs of the open folders. Without `agent` it is the one of the settings.
+    `roots` are the URIs of the open folders. `agent` answers if a session names none; its default
+    is that of the settings.
     """
     store = ConversationStore(settings.storage_root, saver, storage=settings.storage)
     defaults = SessionDefaults(

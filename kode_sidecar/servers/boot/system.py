@@ -1,4 +1,4 @@
-"""Where a process has its time, ids, random numbers and model hosts from."""
+"""Where a process gets its time, ids, random numbers and model hosts from."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ class SystemClock:
         self._shown = ""
 
     def timestamp(self) -> str:
-        """Now, RFC 3339 in UTC with milliseconds."""
+        """Return the time now, RFC 3339 in UTC with milliseconds."""
         second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
         if second != self._second:  # every event asks, and many come within a second
             self._second = second
@@ -39,17 +39,17 @@ class SystemClock:
         return f"{self._shown}.{nanoseconds // 1_000_000:03d}Z"
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Return the seconds of a clock that never goes back."""
         return time.monotonic()
 
 
 class RandomIds:
-    """`kernel.contracts.NewId`: UUIDs for sessions, short ids for the many.
+    """`kernel.contracts.NewId`: UUIDs for sessions, random ids for messages, short ids otherwise.
 
-    A message's id is random, too, and as short as that may be: over ACP it is in every delta.
+    A message's id is as short as a random id may be, because over ACP every delta carries it.
 
-    A short id is a letter of its kind, a random prefix of this process and a counter: unique over
-    all sessions and restarts, and cheap in every delta.
+    A short id is a letter for its kind, a random prefix of this process and a counter: unique
+    across all sessions and restarts, and cheap in every delta.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class RandomIds:
         self._count = 0
 
     def __call__(self, kind: "IdKind") -> str:
-        """A new id, `[a-z0-9-]{1,64}`."""
+        """Return a new id, `[a-z0-9-]{1,64}`."""
         if kind == "session":
             return str(uuid.uuid4())
         if kind == "message":
@@ -68,11 +68,11 @@ class RandomIds:
 
 
 class Environment(Protocol):
-    """What makes two runs of one conversation differ, to be recorded or played.
+    """Everything that makes two runs of one conversation differ, so it can be recorded and played.
 
-    `platform` is the system's name as the model is told of it; `random()` is in [0, 1).
-    `remembers_hosts`: what hosts said of their models in other processes counts. `has_runs`: jobs
-    may be started, which no recording holds.
+    `platform` is the system's name as the model sees it; `random()` is in [0, 1).
+    `remembers_hosts`: use what hosts said about their models in earlier processes. `has_runs`: jobs
+    may be started; a recording holds none.
     """
 
     platform: str
@@ -96,33 +96,33 @@ class Environment(Protocol):
         ...
 
     def hosts(self, make: Callable[[], Open]) -> Open:
-        """Return what opens connections to model hosts; `make` imports what the real one needs."""
+        """Return what opens connections to model hosts; `make` imports and builds the real one."""
         ...
 
     def found(self, name: str, find: Callable[[], str]) -> str:
-        """Return the place of the program that `name` stands for, as `find` does.
+        """Return the path of the program `name`, as `find` does.
 
         Raises KodeError as `find` does.
         """
         ...
 
     def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
-        """Return how an MCP server at an address is reached."""
+        """Return how to reach an MCP server at an address."""
         ...
 
     async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
-        """Wait for what another process writes to a journal; None when its session is gone."""
+        """Wait for what another process writes to a journal; None once its session is gone."""
         ...
 
     def transcript(self) -> str | None:
-        """Return all that was recorded so far, None without a recording.
+        """Return everything recorded so far, None without a recording.
 
         Raises KodeError `Storage`.
         """
         ...
 
     def end(self) -> None:
-        """Note that the process ends as it should."""
+        """Note that the process ends normally."""
         ...
 
 
@@ -148,21 +148,21 @@ class System:
         return loaded
 
     def hosts(self, make: Callable[[], Open]) -> Open:
-        """Return the real ones."""
+        """Return the real hosts."""
         return make()
 
     def found(self, name: str, find: Callable[[], str]) -> str:
-        """Look for it."""
+        """Search for the program."""
         del name
         return find()
 
     def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
-        """Return the usual way."""
+        """Return the usual access."""
         del name
         return None, authorize
 
     async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
-        """Wait for the file."""
+        """Wait until the file grows."""
         return await tail.grown()
 
     def transcript(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The folder that a one-file program is unpacked into, and its mark of being in use.
+"""The folder that a one-file program is unpacked into, and the marker that it is in use.
 
 Such a program is two processes (PyInstaller): the first unpacks, starts the second, forwards
 signals to it, waits for it and removes the folder. We are the second.
@@ -16,7 +16,7 @@ else:
     import fcntl
 
 MARKER = "_build.json"
-"""Lies in the package of everything that was built; held open by who runs from an unpacked one."""
+"""A file in every built package; a process that runs from an unpacked one holds it open."""
 
 UNPACKED_PREFIX = "_MEI"
 
@@ -24,7 +24,7 @@ _POLL_SECONDS = 2.0
 
 
 def unpacked_folder() -> str | None:
-    """Where this program was unpacked to; None if it is no one-file program."""
+    """Return where this program was unpacked to; None if it is not a one-file program."""
     folder: str | None = getattr(sys, "_MEIPASS", None)
     if folder is None or not os.path.basename(folder).startswith(UNPACKED_PREFIX):
         return None
@@ -32,14 +32,14 @@ def unpacked_folder() -> str | None:
 
 
 def hold_unpacked(orphaned: Callable[[], None]) -> None:
-    """Keep `leftovers` of other processes from our folder, until this one ends.
+    """Protect our folder from the `leftovers` of other processes until this process ends.
 
-    `orphaned()` is called on a thread of its own when the process that unpacked us is gone.
+    Calls `orphaned()` on a thread of its own when the process that unpacked us is gone.
     """
     folder = unpacked_folder()
     if folder is None:
         return
-    # On Windows an open file cannot be removed; elsewhere it takes a lock.
+    # On Windows an open file cannot be removed; other systems need a lock.
     marker = os.open(os.path.join(folder, "kode_sidecar", MARKER), os.O_RDONLY)
     if sys.platform != "win32":
         fcntl.flock(marker, fcntl.LOCK_SH)

@@ -1,7 +1,7 @@
-"""The files of the wire contract that came with this installation.
+"""Reads the files of the wire contract that came with this installation.
 
-`python3 dev.py protocol` generates them from the wire types. A frozen program has them compressed:
-they are larger than what it is made of, and hardly ever asked for.
+`python3 dev.py protocol` generates them from the wire types. A frozen program stores them
+compressed: they are large and seldom asked for.
 """
 
 import sys
@@ -13,7 +13,7 @@ from kode_sidecar.errors import KodeError
 SCHEMA_FILE = "schema.json"
 WIRE_FILES = (SCHEMA_FILE, "kode.d.ts", "kode.lua", "methods.md")
 COMPRESSED = ".z"
-"""What a frozen program adds to their names."""
+"""The suffix of the compressed files in a frozen program."""
 
 
 def wire_file(name: str) -> bytes:
