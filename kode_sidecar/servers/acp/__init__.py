@@ -1,4 +1,4 @@
-"""The only code that knows the Agent Client Protocol: the second porch. See README.md."""
+"""The server for the Agent Client Protocol; no other code knows it. See README.md."""
 
 from kode_sidecar.servers.acp.client import ClientAbilities
 from kode_sidecar.servers.acp.dialect import ACP

@@ -1,17 +1,16 @@
-"""What the client announced in `initialize`, as far as it matters here."""
+"""The abilities that the client announced in `initialize`, as far as we use them."""
 
 from collections.abc import Mapping
 
 from kode_sidecar.core.protocol.handshake import as_object
 
-# Those whose `fs/*` is known to read and write the text that the user sees, saved or not.
+# Clients whose `fs/*` is known to read and write the text that the user sees, saved or not.
 _SERVES_BUFFERS = frozenset({"zed"})
 
 
 class ClientAbilities:
-    """`reads_files` and `writes_files` are its `fs/*`; `trusted` is its word on the project.
-
-    `runs_programs` is its `terminal/*`.
+    """What the client can do: `reads_files` and `writes_files` by its `fs/*`, `runs_programs` by
+    its `terminal/*`. `trusted`: it says that the project is trusted.
     """
 
     def __init__(self, params: Mapping[str, object]) -> None:

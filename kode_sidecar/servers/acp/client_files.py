@@ -1,8 +1,8 @@
-"""The user's texts as the client tells them, and granted edits put back where they came from.
+"""Reads the user's texts from the client, and applies granted edits there or on disk.
 
-ACP has no document sync, so a file is asked for before it is read. What differs from the disk is
-unsaved: it becomes an open document of the workspace. What does not is no open document, for the
-client may have read the disk itself.
+ACP has no document sync, so we ask the client for a file before each read. A text that differs
+from the disk is unsaved and becomes an open document of the workspace. A text that equals the disk
+does not: the client may have read the disk itself.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class _OnDisk:
 
 
 class ClientFiles:
-    """One session's files. `workspace` is what its tools read.
+    """Reads and writes one session's files. `workspace` is what its tools read.
 
-    A client that overwrites a buffer with what it is given, though it answers reads from the disk,
-    loses what is not saved. So a text goes through the client only where it is known to serve
-    buffers: it has told a text that is not on disk. Else the sidecar writes the file, and the
-    editor deals with that as with every change on disk.
+    Some clients answer reads from the disk, but overwrite the buffer on writes: unsaved changes
+    would be lost. So we write through the client only if it is known to serve buffers, because it
+    has returned a text that is not on disk. Otherwise the sidecar writes the file, and the editor
+    treats that as any change on disk.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class ClientFiles:
         self._documents = workspace.documents
 
     async def refresh(self, uri: str) -> None:
-        """Have the document of a file open with the client's text, or closed where that is saved.
+        """Open the file's document with the client's text, or close it if that text is saved.
 
-        Only texts in UTF-8 are compared: what a client makes of other bytes is not known.
+        Only UTF-8 texts are compared: how a client decodes other bytes is not known.
         """
         try:
             location = self._workspace.locate(uri)
@@ -74,7 +74,7 @@ class ClientFiles:
             return
         if not self._client.reads_files or location.is_secret:
             return
-        for _ in range(2):  # once more, where the disk changed between the two readings
+        for _ in range(2):  # again if the disk changed between the two reads
             before = await asyncio.to_thread(self._on_disk, location)
             if not _is_plain(before):
                 return
@@ -90,10 +90,10 @@ class ClientFiles:
                 return
 
     async def apply(self, edit: DocumentEdit) -> ApplyAnswer:
-        """Do an edit of one text, if that is still the text it was made for.
+        """Apply an edit to one text, if it is still the text that the edit was made for.
 
-        What a text has become is told as a change of its document: that proves the edit, or lets
-        it be made again for the text of now.
+        The resulting text is reported as a change of its document, which proves the edit, or lets
+        it be made again for the current text.
         """
         try:
             location = self._workspace.locate(edit.uri)
@@ -125,7 +125,7 @@ class ClientFiles:
     async def _apply_unsaved(
         self, edit: DocumentEdit, location: Location, document: Document
     ) -> ApplyAnswer:
-        """The text is in the client only, so it can be changed there only."""
+        """Apply an edit to unsaved text, which only the client holds, so only it can change it."""
         base, version = document.text, document.version
         told = await self._read(location)
         if told is None or not _same(told, base) or version != edit.version:
@@ -156,7 +156,7 @@ class ClientFiles:
     async def _write(
         self, edit: DocumentEdit, location: Location, base: str, told: str
     ) -> ApplyAnswer:
-        """Give the client the whole text in its own line ends; what it tells then is the truth."""
+        """Write the whole text to the client in its line ends; trust what it then reads back."""
         text = edit.applied_to(base, self._workspace.position_encoding)
         eol = Document(edit.uri, told).eol
         content = text if (eol == "\r\n") == ("\r\n" in base) else with_eol(text, eol)
@@ -187,7 +187,7 @@ class ClientFiles:
         await self._connection.request("fs/write_text_file", params, dict[str, Any] | None)
 
     async def _read(self, location: Location) -> str | None:
-        """The client's text of a file; None where it tells none."""
+        """Return the client's text of a file; None if it returns none."""
         if not self._client.reads_files:
             return None
         params = {"sessionId": self._session_id, "path": str(location.path)}
@@ -209,7 +209,7 @@ class ClientFiles:
 
 
 def _like(base: str, told: str) -> str:
-    """What the client told, in the line ends of the text before, so that both can be compared."""
+    """Return the client's text in the line ends of `base`, so that both can be compared."""
     told = told.removeprefix(_MARK)
     if "\r" in told or "\r" not in base:
         return told
@@ -217,7 +217,7 @@ def _like(base: str, told: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two readings are of one text: clients differ in line ends, BOM and the last one."""
+    """True if two texts differ at most in line ends, BOM and final newlines, as clients do."""
     return _plain(one) == _plain(other)
 
 

@@ -1,7 +1,7 @@
-"""Commands that a prompt may be instead of a question: `/compact`, `/undo` and the like.
+"""Slash commands that a prompt may hold instead of a question: `/compact`, `/undo` and others.
 
-What they do is what the other face does by its methods; what they say is text of the answer and
-enters no message.
+Each does what LSP clients do by a `kode/*` method. Its output is shown as text of the answer and
+is not saved in any message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ _DONE = ("applied", "replaced")
 
 @dataclass(frozen=True)
 class Command:
-    """`hint` says what may stand behind the name; empty: nothing."""
+    """One command. `hint` describes its argument; empty if it takes none."""
 
     name: str
     about: str
@@ -55,7 +55,7 @@ COMMANDS = (
 
 
 def available_commands(more: Sequence[Command] = ()) -> Json:
-    """The update that tells them, and `more`."""
+    """Return the update that lists all commands, and `more`."""
     listed: list[Json] = []
     for command in (*COMMANDS, *more):
         told: Json = {"name": command.name, "description": command.about}
@@ -64,7 +64,7 @@ def available_commands(more: Sequence[Command] = ()) -> Json:
 
 
 def parse_command(text: str) -> tuple[str, str] | None:
-    """A command's name and what stands behind it; None for a prompt."""
+    """Return a command's name and its argument; None for a normal prompt."""
     if not text.startswith("/"):
         return None
     name, _, rest = text[1:].strip().partition(" ")
@@ -72,7 +72,7 @@ def parse_command(text: str) -> tuple[str, str] | None:
 
 
 class AcpCommands:
-    """Runs the commands of one session. Each returns what to say, and what to do after that."""
+    """Runs the commands of one session. Each returns the text to show."""
 
     def __init__(
         self, session: "Session", copies: SessionCopies, log_in: Callable[[str], Awaitable[int]]
@@ -91,7 +91,7 @@ class AcpCommands:
         }
 
     async def run(self, name: str, rest: str) -> str:
-        """Run it, and return what to say. Raises KodeError."""
+        """Run a command, and return the text to show. Raises KodeError."""
         return await self._by_name[name](rest)
 
     async def _login(self, server: str) -> str:
@@ -191,7 +191,7 @@ class AcpCommands:
         return [message for message in path if message.is_prompt]
 
     def _prompt(self, told: str) -> Message:
-        """A prompt by its number in `/rewind`, or by its id."""
+        """Return a prompt by its number in `/rewind`, or by its id."""
         prompts = self._prompts()
         if told.isdigit() and 1 <= int(told) <= len(prompts):
             return prompts[int(told) - 1]
@@ -209,7 +209,7 @@ def _line(number: int, part: Segment, left_out: Sequence[Segment]) -> str:
 
 
 def _part(parts: Sequence[Segment], told: str) -> str:
-    """The message of a part by its number in `/context`."""
+    """Return the message id of a part by its number in `/context`."""
     if told.isdigit() and 1 <= int(told) <= len(parts):
         return parts[int(told) - 1].message_id or ""
     raise KodeError("InvalidParams", f"There is no part {told!r} here: `/context` lists them.")

@@ -1,4 +1,4 @@
-"""ACP over JSON-RPC: one message a line, growth of blocks as chunks, `$/cancel_request`."""
+"""The JSON-RPC dialect of ACP: one message a line, deltas as chunks, `$/cancel_request`."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ _TEXT = "\0"
 
 
 def chunk_head(session_id: str, kind: str, message_id: str) -> str:
-    """What precedes the text of every chunk of one block.
+    """Return the JSON that precedes the text in every chunk of one block.
 
-    The outbox merges the deltas of one block by its id; here this head is that id, so that a delta
-    needs no table and no more than its text has to be encoded.
+    The outbox merges the deltas of one block by its id. Here this head serves as that id, so that
+    a delta needs no table, and only its text has to be encoded.
     """
     content = {"type": "text", "text": _TEXT}
     update = {"sessionUpdate": kind, "messageId": message_id, "content": content}

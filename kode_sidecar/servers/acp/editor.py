@@ -1,4 +1,4 @@
-"""One session's editor behind ACP: what it is told and asked, and edits that are granted."""
+"""The editor of one session over ACP: sends it updates and questions, applies granted edits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -39,8 +39,8 @@ LogIn = Callable[[str, Callable[[str], Awaitable[None]]], Awaitable[int]]
 class AcpEditor:
     """`event_log.editor_port.EditorPort` of one session.
 
-    `files` and `change_sets` are there once the session runs. In the mode `ask` a call waits until
-    its hunks are decided: here the client is asked, once a call, after its card shows them.
+    `files` and `change_sets` are set once the session runs. In the mode `ask` a call waits until
+    its hunks are decided: the client is asked once per call, after the card shows the hunks.
     """
 
     files: "ClientFiles"
@@ -77,7 +77,7 @@ class AcpEditor:
         self._connection.notify("session/update", params)
 
     def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
-        """Done when the turn is over, and everything of it was sent."""
+        """Return a future that is done when the turn has ended and all its updates were sent."""
         return self._ends.setdefault(turn_id, asyncio.get_running_loop().create_future())
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
@@ -104,18 +104,18 @@ class AcpEditor:
         self.updates.delta(delta)
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """Put a granted edit into the client's text, or on disk."""
+        """Apply a granted edit to the client's text, or on disk."""
         if isinstance(edit, FileEdit):
             return await self.files.change(edit)
         return await self.files.apply(edit)
 
     def can_change_files(self, kind: FileChangeKind) -> bool:
-        """The sidecar does it where the client cannot."""
+        """Return True: the sidecar changes files where the client cannot."""
         del kind
         return True
 
     async def open_document(self, uri: str) -> bool:
-        """No client of ACP opens files."""
+        """Return False: ACP has no method to open files."""
         del uri
         return False
 
@@ -128,7 +128,7 @@ class AcpEditor:
         self._connection.log(line, None)
 
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Ask; a lasting no is offered where the session's rules can keep it."""
+        """Ask for permission; offer a lasting no if the session's rules can hold it."""
         card = self.updates.cards.get(question.tool_use_id)
         tool = card.block.name if card is not None else ""
         lasting = tool in EDIT_TOOLS
@@ -145,14 +145,14 @@ class AcpEditor:
         return answer
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Ask by a form, or by a permission request with the choices as its options."""
+        """Ask with a form, or with a permission request that has the choices as its options."""
         card = self.updates.cards.get(question.tool_use_id)
         return await self._questions.choice(question, card)
 
     async def log_in(self, log_in: LogIn, server: str) -> int:
-        """Log in to an MCP server by the user's browser; how many tools it has. Raises KodeError.
+        """Log in to an MCP server in the user's browser; return how many tools it has.
 
-        A client that opens no addresses shows it in the answer.
+        A client that opens no addresses gets the address in the answer. Raises KodeError.
         """
         visits: list[str] = []
 
@@ -177,12 +177,12 @@ class AcpEditor:
                 self._questions.visited(visit)
 
     def stop_log_in(self) -> None:
-        """The user has cancelled."""
+        """Cancel a running log-in, because the user has cancelled."""
         if self._logging_in is not None:
             self._logging_in.cancel()
 
     async def close(self) -> None:
-        """Give up what is asked, and let what was decided end."""
+        """Cancel open questions, and give decisions in progress one second to end."""
         self._stop_asking()
         self.stop_log_in()
         if self._tasks:
@@ -198,7 +198,7 @@ class AcpEditor:
             task.add_done_callback(self._asking.discard)
 
     async def _decide(self, change_set_id: str, files: Sequence[FileView], card: Card) -> None:
-        """One decision for all hunks of a call. No answer, also by a cancel, is a no."""
+        """Decide all hunks of a call at once. No answer, for instance after a cancel, means no."""
         kind = None
         try:
             kind = await self._answer(files, card)
@@ -211,7 +211,7 @@ class AcpEditor:
             self._spawn(self._carry_out(params))
 
     async def _answer(self, files: Sequence[FileView], card: Card) -> str | None:
-        if card.id in self._granted:  # asked already, for what is sensitive
+        if card.id in self._granted:  # the user has already allowed it, as sensitive
             return "allow_once"
         tool, gate = card.block.name, self.change_sets.permissions
         standing = {gate.standing(tool, file.path, sensitive=_sensitive(file)) for file in files}
@@ -234,7 +234,7 @@ class AcpEditor:
             self.updates.notice("error", error.message)
 
     def _rule(self, tool: str, subject: str, effect: Any) -> None:
-        with suppress(KodeError):  # a name that is no pattern: the answer is for once
+        with suppress(KodeError):  # the name is no valid pattern: the answer holds once
             self.change_sets.permissions.set_rule(tool, subject, effect)
 
     def _stop_asking(self) -> None:

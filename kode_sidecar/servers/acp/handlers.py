@@ -1,4 +1,4 @@
-"""Which call answers which method, and errors in the numbers of ACP."""
+"""Routes each ACP method to its handler, and gives errors the codes of ACP."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ from kode_sidecar.servers.lsp import Connection
 
 _AUTH_REQUIRED = -32000
 _NOT_FOUND = -32002
-# Codes that ACP has numbers for; all others keep theirs.
+# Errors for which ACP defines a number; all others keep our own.
 _NUMBERS = {"AuthRequired": _AUTH_REQUIRED, "SessionNotFound": _NOT_FOUND}
 
 
@@ -56,7 +56,7 @@ def serve_acp(
 
 
 def _numbered(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same with errors as ACP counts them."""
+    """Return `handler` with its errors numbered as in ACP."""
 
     async def handle(params: Any) -> Any:
         try:

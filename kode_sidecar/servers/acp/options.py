@@ -1,4 +1,4 @@
-"""Modes and models that a client may choose, as modes and, the same again, as config options."""
+"""The modes and models to choose from; ACP shows modes both as modes and as config options."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ MODES: Sequence[tuple[Mode, str, str]] = (
 
 
 def mode_state(mode: str) -> Json:
-    """The modes, for clients that show modes."""
+    """Return the modes, for clients that show modes."""
     modes = [{"id": key, "name": name, "description": about} for key, name, about in MODES]
     return {"currentModeId": shown_mode(mode), "availableModes": modes}
 
 
 def config_options(mode: str, model: str, models: Sequence[str]) -> list[Json]:
-    """Mode and model, for clients that show config options."""
+    """Return mode and model, for clients that show config options."""
     return [
         _select("mode", "Mode", shown_mode(mode), [(key, name) for key, name, _ in MODES]),
         _select("model", "Model", model, [(one, one) for one in dict.fromkeys((model, *models))]),
@@ -35,7 +35,7 @@ def _select(key: str, name: str, current: str, values: Sequence[tuple[str, str]]
 
 
 def chosen_option(session_id: str, config_id: str, value: object) -> SessionUpdateParams:
-    """What a choice changes. Raises KodeError `InvalidParams`."""
+    """Return the session update that a chosen option means. Raises KodeError `InvalidParams`."""
     if config_id == "mode":
         return SessionUpdateParams(session_id=session_id, mode=known_mode(value))
     if config_id == "model" and isinstance(value, str) and value:
@@ -45,7 +45,7 @@ def chosen_option(session_id: str, config_id: str, value: object) -> SessionUpda
 
 
 def known_mode(value: object) -> Mode:
-    """Raises KodeError `InvalidParams`."""
+    """Return `value` if it is a mode. Raises KodeError `InvalidParams`."""
     for mode, _, _ in MODES:
         if mode == value:
             return mode

@@ -1,4 +1,4 @@
-"""What a user sends as blocks of a prompt, and kept messages as the updates that told them."""
+"""Converts what a user sends to prompt blocks, and saved messages to updates that show them."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ _OURS = ("reminder", "compaction")
 
 
 def prompt_input(content: Sequence[Content]) -> tuple[PromptBlock, ...]:
-    """The blocks of a prompt. Raises KodeError `InvalidParams` for what no model here reads."""
+    """Return the blocks of a prompt. Raises KodeError `InvalidParams` for unsupported content."""
     return tuple(_input(block, position) for position, block in enumerate(content))
 
 
@@ -59,7 +59,7 @@ def _input(block: Content, position: int) -> PromptBlock:
 def replayed(
     messages: Sequence[Message], change_sets: Sequence[ChangeSetView], folder: Path
 ) -> Iterator[Json]:
-    """The updates that show a conversation: each message of its path, as it was told."""
+    """Yield the updates that show a saved conversation, message by message along its path."""
     diffs = _Diffs(change_sets)
     names: dict[str, tuple[str, str, list[Json]]] = {}
     for message in messages:
@@ -78,7 +78,7 @@ def replayed(
                     yield {"sessionUpdate": "tool_call_update", "toolCallId": card_id, **result}
                 case _:
                     yield from _chunk(message, block)
-    for card_id, _, _ in names.values():  # its turn was cut off
+    for card_id, _, _ in names.values():  # calls whose turn was cut off
         yield {"sessionUpdate": "tool_call_update", "toolCallId": card_id, "status": "failed"}
 
 
@@ -102,7 +102,7 @@ def _chunk(message: Message, block: Block) -> Iterator[Json]:
 
 
 class _Diffs:
-    """The hunks of a session, for the first call of their turn that is about their file."""
+    """Gives the hunks of a session to the first call of their turn that edits their file."""
 
     def __init__(self, change_sets: Sequence[ChangeSetView]) -> None:
         self._left = {one.turn_id: list(one.files) for one in change_sets}

@@ -1,4 +1,4 @@
-"""Questions to the user: may a call do this, is an edit granted, which choice shall it be."""
+"""Asks the user to permit a call, to grant an edit, or to choose an answer."""
 
 from collections.abc import Sequence
 from secrets import token_hex
@@ -32,7 +32,7 @@ _EDIT_OPTIONS: Sequence[tuple[PermissionOptionKind, str]] = (
 
 
 class AcpQuestions:
-    """Asks the client of one session. A client that is gone, or cancels, has said nothing."""
+    """Asks the client of one session. A cancelled request counts as no answer."""
 
     def __init__(self, connection: Connection, client: ClientAbilities, session_id: str) -> None:
         self._connection = connection
@@ -42,7 +42,7 @@ class AcpQuestions:
     async def permission(
         self, question: PermissionRequestParams, card: Card | None, *, lasting_no: bool
     ) -> str | None:
-        """The option chosen; `REJECT_ALWAYS` too, where a lasting no is offered."""
+        """Ask for permission; return the chosen option, or `REJECT_ALWAYS` if `lasting_no`."""
         options = [
             {"optionId": one.option_id, "name": one.name, "kind": _KINDS[one.kind]}
             for one in question.options
@@ -59,7 +59,7 @@ class AcpQuestions:
         return await self._ask({**call, "title": question.title, "content": content}, options)
 
     async def edit(self, card: Card, locations: Sequence[Json]) -> PermissionOptionKind | None:
-        """Whether the edits that a card shows are granted."""
+        """Ask to grant the edits that a card shows; return the kind of the chosen option."""
         options = [{"optionId": kind, "name": name, "kind": kind} for kind, name in _EDIT_OPTIONS]
         paths = [str(one["path"]) for one in locations]
         title = f"Edit {', '.join(paths)}"
@@ -69,7 +69,7 @@ class AcpQuestions:
         return next((kind for kind, _ in _EDIT_OPTIONS if kind == answer), None)
 
     async def choice(self, question: AskParams, card: Card | None) -> Sequence[str]:
-        """What the user chose. Raises KodeError where the client cannot ask."""
+        """Return what the user chose. Raises KodeError if the client cannot ask."""
         if self._client.shows_forms:
             return await self._form(question, card)
         call: Json = {"toolCallId": question.tool_use_id}
@@ -107,9 +107,9 @@ class AcpQuestions:
         return [choice for choice in choices if choice in found]
 
     async def visit(self, address: str, why: str) -> str:
-        """Have the user open an address; the id under which its end is told by `visited`.
+        """Have the user open an address; return the id to pass to `visited` when it is done.
 
-        Raises KodeError `Cancelled` where they do not want to.
+        Raises KodeError `Cancelled` if the user refuses.
         """
         visit_id = token_hex(8)
         params: Json = {
@@ -127,7 +127,7 @@ class AcpQuestions:
         return visit_id
 
     def visited(self, visit_id: str) -> None:
-        """What the user did at an address is over."""
+        """Report to the client that the visit to an address is complete."""
         self._connection.notify("elicitation/complete", {"elicitationId": visit_id})
 
     async def _ask(self, call: Json, options: Sequence[Json]) -> str | None:

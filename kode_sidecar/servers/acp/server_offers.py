@@ -1,6 +1,6 @@
-"""What the MCP servers of a session have for its prompts: commands, and resources by `@`.
+"""What the MCP servers of a session offer to its prompts: commands, and resources with `@`.
 
-`/server:prompt words` is filled in by the server; `@server:uri` in a text is read and goes along.
+The server expands `/server:prompt words`; a resource `@server:uri` is read and attached.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,9 +14,9 @@ from kode_sidecar.servers.acp.tool_cards import Json
 
 
 class ServerOffers:
-    """What is on offer as far as it is known; a server starts only for what is asked of it.
+    """Lists what is known of the offers; a server starts only when something is asked of it.
 
-    `listed` tells the servers, None without any; `notify` sends an update to the client.
+    `listed` returns the servers, None if there are none; `notify` sends an update to the client.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class ServerOffers:
         self._told: Json | None = None
 
     def tell(self, *, again: bool = False) -> None:
-        """Tell the client the commands, if they are others than before or `again`."""
+        """Send the commands to the client, if they have changed or `again` is set."""
         commands = available_commands(tuple(_prompts(self._listed())))
         if again or commands != self._told:
             self._told = commands
             self._notify(commands)
 
     async def expanded(self, blocks: tuple[PromptBlock, ...]) -> tuple[PromptBlock, ...]:
-        """A prompt with what it names of servers. Raises KodeError as the servers fail."""
+        """Return a prompt with the prompts and resources it names. Raises KodeError on failure."""
         texts = [_text(block) for block in blocks]
         named = any("@" in text or text.lstrip().startswith("/") for text in texts)
         listed = self._listed() if named else None

@@ -1,4 +1,4 @@
-"""The sessions of this connection, and the methods that make, open, ask and end them."""
+"""The sessions of this connection, and the methods that create, open, prompt and close them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -63,7 +63,7 @@ _REASONS: dict[str, StopReason] = {
 
 @dataclass(frozen=True)
 class SessionPlace:
-    """Where a session works: its folder, further ones, and the client's MCP servers."""
+    """Where a session works: its folder, additional folders, and the client's MCP servers."""
 
     folder: Path
     others: tuple[Path, ...] = ()
@@ -79,8 +79,8 @@ class SessionPlace:
 class SessionAgent:
     """What one session needs to run, made for its place by `boot`.
 
-    It is made on a thread; `begin` is then called on the loop. `models` are the names that may be
-    chosen, `window` says how much a model reads.
+    It is made on a thread; `begin` is then called on the loop. `models` are the names to choose
+    from, `window` returns the size of a model's context window, None if unknown.
     """
 
     files: "ClientFiles"
@@ -99,7 +99,7 @@ MakeAgent = Callable[[str, SessionPlace, AcpEditor], SessionAgent]
 
 @dataclass
 class _Open:
-    """A session that is open here."""
+    """A session that is open on this connection."""
 
     place: SessionPlace
     editor: AcpEditor
@@ -110,7 +110,7 @@ class _Open:
 
 
 class AcpSessions:
-    """Answers `session/*`. Each session has an agent of its own, for each has its own folders."""
+    """Answers `session/*`. Each session has its own agent, because each has its own folders."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class AcpSessions:
         self._open: dict[str, _Open] = {}
 
     def run_session(self, new: NewSession) -> "Session":
-        """Make a session that can run, by the agent of its place."""
+        """Make a session that can run, with the agent of its place."""
         opened = self._open[new.id]
         session = opened.agent.run(new)
         opened.session = session
@@ -140,11 +140,11 @@ class AcpSessions:
         return session
 
     def repair_session(self, opened: OpenedSession) -> None:
-        """Put the files of an earlier process in order; blocks."""
+        """Repair the session files that an earlier process left; blocks."""
         self._open[opened.records.meta.id].agent.repair(opened)
 
     async def new(self, params: NewSessionRequest) -> HandlerReply:
-        """`session/new`."""
+        """Answer `session/new`."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         await self._registry.loaded()
         self._check_signed_in()
@@ -156,7 +156,7 @@ class AcpSessions:
         return self._begun(session, {"sessionId": session.id})
 
     async def load(self, params: LoadSessionRequest) -> HandlerReply:
-        """`session/load`: all that was said is told again before the answer."""
+        """Answer `session/load`, after sending the whole conversation again."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         session = await self._opened(params.session_id, place)
         conversation, change_sets = session.conversation, session.change_sets
@@ -168,12 +168,12 @@ class AcpSessions:
         return self._begun(session, {})
 
     async def resume(self, params: ResumeSessionRequest) -> HandlerReply:
-        """`session/resume`: the client has what was said."""
+        """Answer `session/resume`; the client has the conversation already."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         return self._begun(await self._opened(params.session_id, place), {})
 
     async def fork(self, params: ForkSessionRequest) -> HandlerReply:
-        """`session/fork`: a new session, open, with the path to a message."""
+        """Answer `session/fork`: copy the path to a message into a new session, and open it."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         message_id = _kode(params.meta).get("messageId")
         if message_id is not None and not isinstance(message_id, str):
@@ -185,13 +185,13 @@ class AcpSessions:
         return self._begun(session, {"sessionId": session.id})
 
     async def listed(self, params: ListSessionsRequest) -> Json:
-        """`session/list`: the newest first, those of one folder where it is named."""
+        """Answer `session/list`: newest first, only those of one folder if `cwd` is given."""
         folder = None if params.cwd is None else _folder(params.cwd, "$.cwd")
         found: list[Json] = []
         cursor = params.cursor
         while True:
             page = await self._catalog.list(SessionListParams(cursor=cursor, limit=_PAGE, all=True))
-            # A client has no way to open one only to read.
+            # Sessions of a `kind` can only be read, and a client cannot open one for that.
             infos = [_info(view) for view in page.sessions if view.kind is None]
             found += [one for one in infos if folder is None or one["cwd"] == str(folder)]
             cursor = page.next_cursor
@@ -199,31 +199,31 @@ class AcpSessions:
                 return {"sessions": found, **({} if cursor is None else {"nextCursor": cursor})}
 
     async def close(self, params: CloseSessionRequest) -> Json:
-        """`session/close`: what runs is cancelled, the session is free for others."""
+        """Answer `session/close`: cancel what runs, and let other processes open the session."""
         self._known(params.session_id)
         await self._leave(params.session_id)
         return {}
 
     async def delete(self, params: DeleteSessionRequest) -> Json:
-        """`session/delete`."""
+        """Answer `session/delete`."""
         await self._leave(params.session_id)
         await self._catalog.delete(params.session_id)
         return {}
 
     async def set_mode(self, params: SetSessionModeRequest) -> HandlerReply:
-        """`session/set_mode`."""
+        """Answer `session/set_mode`."""
         mode = known_mode(params.mode_id)
         return await self._change(SessionUpdateParams(session_id=params.session_id, mode=mode), {})
 
     async def set_option(self, params: SetSessionConfigOptionRequest) -> HandlerReply:
-        """`session/set_config_option`."""
+        """Answer `session/set_config_option`."""
         change = chosen_option(params.session_id, params.config_id, params.value)
         reply = await self._change(change, {})
         session = self._known(params.session_id)
         return HandlerReply({"configOptions": self._options(session)}, after=reply.after)
 
     async def prompt(self, params: PromptRequest) -> Json:
-        """`session/prompt`: a command, a turn, or a word to the turn that runs."""
+        """Answer `session/prompt`: run a command, start a turn, or steer the running turn."""
         session = self._known(params.session_id)
         self._check_signed_in()
         opened = self._open[session.id]
@@ -257,7 +257,7 @@ class AcpSessions:
         return _answer(end, prompt_id)
 
     def cancel(self, params: CancelNotification) -> None:
-        """`session/cancel`: also what has been asked and does not run yet."""
+        """Handle `session/cancel`, also for a prompt whose turn has not started yet."""
         opened = self._open.get(params.session_id)
         if opened is not None and opened.session is not None:
             opened.cancelled = opened.starting > 0
@@ -265,13 +265,13 @@ class AcpSessions:
             opened.editor.stop_log_in()
 
     async def end(self) -> None:
-        """Close all; the connection is over."""
+        """Close all sessions; the connection has ended."""
         await asyncio.gather(*map(self._leave, tuple(self._open)))
 
     async def _start(
         self, session: "Session", params: PromptRequest
     ) -> tuple[str, str, Callable[[], None]]:
-        """The turn that answers, the id of the prompt, and what lets its events go."""
+        """Start or steer a turn; return its id, the prompt's id, and what releases its events."""
         offers = self._open[session.id].agent.offers
         blocks = await offers.expanded(prompt_input(params.prompt))
         kode = _kode(params.meta)
@@ -290,7 +290,7 @@ class AcpSessions:
         return result.turn_id, result.message_id, release
 
     async def _opened(self, session_id: str, place: SessionPlace) -> "Session":
-        """A session that is open for this place from now on."""
+        """Open a session for this place; close it first if it is open for another place."""
         await self._registry.loaded()
         self._check_signed_in()
         if session_id in self._open:
@@ -332,7 +332,7 @@ class AcpSessions:
         return HandlerReply(result, after=await session.update(params))
 
     def _begun(self, session: "Session", head: Json) -> HandlerReply:
-        """The answer of what begins a session; what can be asked of it is told after that."""
+        """Return the answer of a method that begins a session; its commands are sent after it."""
         opened = self._open[session.id]
         modes = mode_state(self._mode(session))
         result = {**head, "modes": modes, "configOptions": self._options(session)}
@@ -350,7 +350,7 @@ class AcpSessions:
         return self._open[session_id].agent.window(view.model)
 
     def _known(self, session_id: str) -> "Session":
-        """Raises KodeError `SessionNotFound`."""
+        """Return an open session. Raises KodeError `SessionNotFound`."""
         opened = self._open.get(session_id)
         if opened is None or opened.session is None:
             text = (
@@ -361,7 +361,7 @@ class AcpSessions:
 
 
 def _answer(end: TurnCompleted, prompt_id: str) -> Json:
-    """Raises KodeError for a turn that failed."""
+    """Return the answer to a prompt. Raises KodeError for a turn that failed."""
     if end.error is not None:
         raise KodeError(end.error.code, end.error.message, details=end.error.details)
     answer: Json = {"stopReason": _REASONS.get(end.stop_reason, "end_turn")}

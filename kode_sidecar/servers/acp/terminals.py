@@ -1,8 +1,8 @@
-"""Allowed commands in the client's terminals, where the user sees them live.
+"""Runs allowed commands in the client's terminals, where the user sees them live.
 
-What may run was decided before, as for every command. A client may hand the words to a shell
-without quoting them, so only words that no shell reads as anything else go there. It adds to its
-own environment, so what a command must not get is sent empty.
+As for every command, permission was decided before. A client may pass the words to a shell without
+quoting, so only words without meaning to any shell are sent. The client adds our variables to its
+own environment, so variables that a command must not get are sent empty.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _UNKNOWN_SIGNAL = int(signal.SIGTERM)
 
 
 class ClientTerminals:
-    """One session's terminals. `run` is an `Elsewhere` of `tools.run_command`."""
+    """The terminals of one session. `run` is an `Elsewhere` of `tools.run_command`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ClientTerminals:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, wanted: ProgramRun, call: ToolCall) -> CommandEnd | None:
-        """Run it in a terminal that the card of the call shows; None where it must run here."""
+        """Run a command in a terminal that the call's card shows; None if it must run here."""
         words = (str(wanted.program), *wanted.arguments)
         if not self._client.runs_programs or not all(map(_PLAIN_WORD.fullmatch, words)):
             return None
@@ -75,7 +75,7 @@ class ClientTerminals:
         return CommandEnd("exited", _exit_code(status), output)
 
     async def _exit(self, terminal: Json, seconds: float) -> WaitForTerminalExitResponse | None:
-        """How it ended by itself; None when its time was over before."""
+        """Return how the command ended; None if it ran out of time."""
         try:
             return await self._ask(
                 "wait_for_exit", terminal, WaitForTerminalExitResponse, seconds=seconds
@@ -100,7 +100,7 @@ class ClientTerminals:
             self._connection.log("the client does not end a command in its terminal", error)
 
     async def _end(self, terminal: Json, *, kill: bool) -> None:
-        """Give the terminal back, also where the turn was cancelled meanwhile."""
+        """Release the terminal, even if the turn is cancelled meanwhile."""
 
         async def end() -> None:
             if kill:
@@ -118,7 +118,7 @@ class ClientTerminals:
     async def _ask(
         self, verb: str, params: Json, answer: Any, *, seconds: float = ANSWER_SECONDS
     ) -> Any:
-        """Raises KodeError for a client that refuses or is gone, TimeoutError for a mute one."""
+        """Send a request. Raises KodeError if it is refused, TimeoutError without an answer."""
         told = {"sessionId": self._session_id, **params}
         async with asyncio.timeout(seconds):
             return await self._connection.request(f"terminal/{verb}", told, answer)
@@ -137,7 +137,7 @@ def _creation(wanted: ProgramRun) -> Json:
 
 
 def _exit_code(status: WaitForTerminalExitResponse) -> int:
-    """Negative for a signal, as Python counts. Raises KodeError where nothing is told."""
+    """Return the exit code, negative for a signal as in Python. Raises KodeError if unknown."""
     if status.exit_code is not None:
         return status.exit_code
     if not status.signal:

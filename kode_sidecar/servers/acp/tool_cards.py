@@ -1,4 +1,4 @@
-"""A tool call as a client shows it: title, kind, places, contents. Values in, values out."""
+"""Describes a tool call for the client: title, kind, locations, content. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,14 +41,14 @@ _FENCED = frozenset({"read_file", "list_files", "search_code", "run_command"})
 
 
 def tool_kind(block: ToolUseBlock) -> ToolKind:
-    """What sort of tool it is; MCP tools have names of their own."""
+    """Return the kind of a tool; MCP tools, which have names of their own, are `other`."""
     if block.name == "propose_file":
         return _FILE_KINDS.get(block.input.get("action"), "edit")
     return _KINDS.get(block.name, "other")
 
 
 def tool_title(block: ToolUseBlock) -> str:
-    """A few words for the head of the card."""
+    """Return the title of the card."""
     subject = next((s for key in _SUBJECTS if isinstance(s := block.input.get(key), str)), "")
     verb = _VERBS.get(block.name, block.name)
     if block.name == "propose_file":
@@ -58,7 +58,7 @@ def tool_title(block: ToolUseBlock) -> str:
 
 
 def tool_locations(block: ToolUseBlock, folder: Path) -> list[Json]:
-    """The files it is about, with absolute paths, so that an editor can follow."""
+    """Return the file that the call is about, as an absolute path, so an editor can follow."""
     path = block.input.get("path")
     if not isinstance(path, str) or not path or "\0" in path:
         return []
@@ -70,7 +70,7 @@ def tool_locations(block: ToolUseBlock, folder: Path) -> list[Json]:
 
 
 def tool_call(block: ToolUseBlock, folder: Path) -> Json:
-    """The members of a call whose arguments are known, but for its id and state."""
+    """Return the members of a call with known arguments, without its id and status."""
     card: Json = {
         "title": tool_title(block),
         "name": block.name,
@@ -82,7 +82,7 @@ def tool_call(block: ToolUseBlock, folder: Path) -> Json:
 
 
 def tool_result(name: str, block: ToolResultBlock, kept: Sequence[Json]) -> Json:
-    """The members of a call that is over; `kept` is what its card shows already."""
+    """Return the members of a call that has ended; `kept` is what its card shows already."""
     failed = block.is_error or block.status != "ok"
     content = list(kept)
     if failed or not kept:
@@ -101,13 +101,13 @@ def _result_content(name: str, part: TextBlock | ImageBlock) -> Json:
 
 
 def text_content(content: str | Json) -> Json:
-    """A block of a card."""
+    """Return a content block of a card."""
     block = {"type": "text", "text": content} if isinstance(content, str) else content
     return {"type": "content", "content": block}
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Text that Markdown shows as it is."""
+    """Return text in a fence, so that Markdown shows it unchanged."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -115,7 +115,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def diff_content(file: FileView, hunk: HunkView) -> Json:
-    """A proposed hunk. The texts are those of its lines, with LF; a new file has no old text."""
+    """Return a proposed hunk as a diff of its lines, with LF; a new file has no old text."""
     path = str(uri_to_path(file.uri) or file.path)
     if hunk.kind == "rename":
         return text_content(f"{file.path} → {hunk.new_path}")

@@ -1,4 +1,4 @@
-"""The numbered events of one session as `session/update` notifications, in their order."""
+"""Sends the numbered events of one session as `session/update` notifications, in order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,9 +44,9 @@ _AGAIN = "\n\n*[The connection broke; the answer begins again.]*\n\n"
 
 @dataclass
 class Card:
-    """A tool call as the client knows it: its id there, and the contents that it shows.
+    """A tool call as the client shows it: `id` is its `toolCallId`, `content` what it shows.
 
-    `refused`: the user said no to what it proposes.
+    `refused`: the user rejected what it proposes.
     """
 
     id: str
@@ -56,24 +56,25 @@ class Card:
 
     @property
     def head(self) -> Json:
-        """How a question about it begins."""
+        """The first members of a question about the call."""
         kind = tool_kind(self.block)
         return {"toolCallId": self.id, "kind": kind, "content": self.content}
 
 
 @dataclass
 class _Growth:
-    """A block that is streamed: what its chunks begin with, and how much of it was sent."""
+    """A block being streamed: `head` begins each chunk, `sent` is how many characters were sent."""
 
     head: str
     sent: int = 0
 
 
 class SessionUpdates:
-    """`notify(update)` sends one, `grow(delta)` a chunk. A prompt is not told to who sent it.
+    """Turns events into updates. A prompt is not echoed to the client that sent it.
 
-    `cards` are the calls without a result, by the model's own ids, `used` is the size of the
-    newest request with its answer, `window` gives what the model reads.
+    `notify(update)` sends an update, `grow(delta)` a chunk. `cards` are the calls without a result,
+    by the model's ids; `used` is the size in tokens of the newest request with its answer; `window`
+    returns the model's context window.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class SessionUpdates:
         self.used = 0
 
     def tell(self, event: Event) -> None:
-        """Say what an event means for the client."""
+        """Send what an event means for the client."""
         match event:
             case MessageAdded() | MessageCompleted():
                 self._message(event)
@@ -129,21 +130,21 @@ class SessionUpdates:
                 pass
 
     def delta(self, delta: BlockDelta) -> None:
-        """Send growth of a text or a thought; arguments of tools are told whole."""
+        """Send the growth of a text or a thought; tool arguments are sent only when complete."""
         growth = self._growing.get(delta.block_id)
         if growth is not None:
             growth.sent = delta.at + len(delta.add)
             self._grow(BlockDelta(growth.head, delta.at, delta.add))
 
     def notice(self, level: str, text: str) -> None:
-        """Tell the user once. A client without notices gets warnings as text of the answer."""
+        """Show a notice. A client without notices gets all but `info` as text of the answer."""
         if self._client.shows_notices:
             self._notify({"sessionUpdate": "notice", "severity": level, "title": text or level})
         elif level != "info":
             self.say(f"\n\n⚠ {text}\n\n")
 
     def say(self, text: str) -> None:
-        """Send text of the sidecar's own, which is in no message."""
+        """Send text of the sidecar that is not part of any message."""
         content = {"type": "text", "text": text}
         self._notify({"sessionUpdate": "agent_message_chunk", "content": content})
 
@@ -153,7 +154,7 @@ class SessionUpdates:
         self._card(card, {"status": "in_progress", "content": card.content})
 
     def editing(self) -> Card | None:
-        """The call that proposes edits now: such calls run alone, in the order of the answer."""
+        """Return the call that proposes edits now; such calls run one by one, in answer order."""
         calls = (card for card in self.cards.values() if card.block.name in EDIT_TOOLS)
         return next(calls, None)
 
@@ -190,7 +191,7 @@ class SessionUpdates:
                 pass
 
     def _text(self, event: BlockStarted | BlockCompleted, block: TextBlock | ThinkingBlock) -> None:
-        """What was not streamed of a block is sent when it is complete."""
+        """Send the part of a block that no delta has sent yet."""
         growth = self._growing.get(event.block_id)
         if growth is None:
             head = chunk_head(self._session_id, _CHUNKS[type(block)], event.message_id)
@@ -242,7 +243,7 @@ class SessionUpdates:
             self._card(card, {"status": "in_progress", "content": shown})
 
     def _scout(self, event: ScoutUpdated) -> None:
-        """The tasks that are out stand in the plan, too."""
+        """Show a scout's task as an entry of the plan."""
         status = _SCOUT_STATES.get(event.state, "completed")
         entry = {"content": event.title, "priority": "medium", "status": status}
         if self._scouts.get(event.scout_id) != entry:
@@ -250,7 +251,7 @@ class SessionUpdates:
             self._tell_plan()
 
     def _tell_plan(self) -> None:
-        """Each update replaces the whole plan: the model's own steps, then its scouts."""
+        """Send the whole plan, as each update replaces it: the model's steps, then its scouts."""
         steps = [
             {"content": item.text, "priority": "medium", "status": _PLAN_STATES[item.state]}
             for item in self._plan
@@ -291,7 +292,7 @@ class SessionUpdates:
             self._notify({"sessionUpdate": "config_option_update", "configOptions": options})
 
     def _usage(self, event: UsageUpdated) -> None:
-        """Nothing is told where it is not known how much the model reads."""
+        """Send the usage, unless the size of the model's context window is unknown."""
         size = self._window()
         if size is None:
             return
@@ -305,5 +306,5 @@ class SessionUpdates:
 
 
 def shown_mode(mode: str) -> str:
-    """The mode as it is here: nobody can decide later, so what would wait is asked for at once."""
+    """Return the mode as ACP shows it: `review` becomes `ask`, as nobody could decide later."""
     return "ask" if mode == "review" else mode
