@@ -1,4 +1,4 @@
-"""The only code that knows LSP. `run` serves one editor; the app brings the handlers."""
+"""The only code that knows LSP. `run` serves one editor; the app registers the handlers."""
 
 from kode_sidecar.servers.lsp.client_profile import ClientProfile
 from kode_sidecar.servers.lsp.codec import RpcDialect, encode

@@ -1,9 +1,9 @@
-"""What the client announced in `initialize`, and edits in the terms that it understands.
+"""What the client announced in `initialize`, and edits in the form that it understands.
 
-An edit travels as `workspace/applyEdit` (LSP 3.17), one document a request. A new file is created
-with `overwrite: false` and `ignoreIfExists: true`, because without options some editors empty a
-file that is there; its text replaces the range (0,0)-(1,0), because an insertion at (0,0) leaves an
-empty line behind in some.
+An edit is sent as `workspace/applyEdit` (LSP 3.17), one document per request. A new file is created
+with `overwrite: false` and `ignoreIfExists: true`, because without options some editors empty an
+existing file. Its text replaces the range (0,0)-(1,0), because in some editors an insertion at
+(0,0) leaves an empty line at the end.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kode_sidecar.core.protocol.handshake import Object, as_list, as_object
 
 
 class ClientProfile:
-    """What the client announced in `initialize`, as far as the sidecar cares."""
+    """What the client announced in `initialize`, as far as the sidecar uses it."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self._capabilities = as_object(params.get("capabilities"))
@@ -26,22 +26,22 @@ class ClientProfile:
 
     @property
     def permission_requests(self) -> bool:
-        """Does it answer `kode/permission/request`?"""
+        """True if it answers `kode/permission/request`."""
         return self._kode.get("permission") is not None
 
     @property
     def asks(self) -> bool:
-        """Does it answer `kode/ask`?"""
+        """True if it answers `kode/ask`."""
         return self._kode.get("ask") is not None
 
     @property
     def work_done_progress(self) -> bool:
-        """Does it show progress that the server begins?"""
+        """True if it shows progress that the server begins."""
         return as_object(self._capabilities.get("window")).get("workDoneProgress") is True
 
     @property
     def max_inline_bytes(self) -> int:
-        """What a text may measure before only its head is sent."""
+        """The size of a text in bytes above which only its head is sent."""
         wanted = self._delivery.get("maxInlineBytes")
         if not isinstance(wanted, int) or isinstance(wanted, bool):
             return MAX_INLINE_BYTES
@@ -49,28 +49,28 @@ class ClientProfile:
 
     @property
     def document_changes(self) -> bool:
-        """Versioned edits. Neovim handles them without announcing it."""
+        """True if it supports versioned edits; Neovim does without announcing it."""
         return bool(self._workspace_edit.get("documentChanges")) or self.name == "Neovim"
 
     @property
     def file_operations(self) -> frozenset[str]:
-        """Which of `create`, `rename` and `delete` it announced; they need `documentChanges`."""
+        """Those of `create`, `rename` and `delete` that it announced; need `documentChanges`."""
         announced = as_list(self._workspace_edit.get("resourceOperations"))
         return frozenset(map(str, announced)) if self.document_changes else frozenset()
 
     @property
     def change_annotations(self) -> bool:
-        """Does it know annotated changes? Some clients fail on those they did not announce."""
+        """True if it supports annotated changes; some clients fail on unannounced ones."""
         return isinstance(self._workspace_edit.get("changeAnnotationSupport"), dict)
 
     @property
     def opens_documents(self) -> bool:
-        """Does it answer `kode/openDocument`?"""
+        """True if it answers `kode/openDocument`."""
         return "openDocument" in self._kode
 
     @property
     def editor_queries(self) -> frozenset[str]:
-        """Which of the requests `kode/editor/*` does it answer?"""
+        """The requests `kode/editor/*` that it answers."""
         announced = as_object(self._kode.get("editor"))
         return frozenset(name for name, value in announced.items() if isinstance(value, dict))
 

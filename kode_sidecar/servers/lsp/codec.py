@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 envelopes, from bytes to typed messages and back; how LSP puts them on the wire.
+"""Decodes and encodes JSON-RPC 2.0 messages, and defines how LSP and ACP differ on the wire.
 
-msgspec first, the standard `json` for what it refuses.
+msgspec comes first; the standard `json` handles what msgspec refuses.
 """
 
 import json
@@ -29,9 +29,9 @@ MessageId = int | str
 
 
 class IncomingMessage(Struct, frozen=True):
-    """Any message from the client (JSON-RPC 2.0 section 4), bodies undecoded.
+    """Any message from the client (JSON-RPC 2.0 section 4), params and result undecoded.
 
-    A request has `id` and `method`, a notification `method`, an answer `id` and
+    A request has `id` and `method`, a notification only `method`, an answer `id` and
     `result` or `error`.
     """
 
@@ -85,11 +85,11 @@ _MISSING = re.compile(r"missing required field `([^`]*)`")
 
 
 def decode_incoming(body: bytes) -> IncomingMessage:
-    """The message in `body`, its params undecoded. Raises BadMessage (W1)."""
+    """Return the message in `body`, its params undecoded. Raises BadMessage (W1)."""
     try:
         incoming = _incoming.decode(body)
         if not body.isascii():
-            body.decode("utf-8")  # msgspec skips over raw params without looking
+            body.decode("utf-8")  # msgspec does not check the UTF-8 of raw params
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _decode_again(body)
     if incoming.jsonrpc != JSONRPC:
@@ -103,7 +103,7 @@ def decode_incoming(body: bytes) -> IncomingMessage:
 
 
 def _decode_again(body: bytes) -> IncomingMessage:
-    """Say what is wrong with `body`, or read what only msgspec refuses (lone surrogates)."""
+    """Decode what only msgspec refuses (lone surrogates). Raises BadMessage naming the fault."""
     message = read_message(body)
     try:
         return _incoming.decode(json.dumps(message, ensure_ascii=False))
@@ -118,7 +118,7 @@ class ParamsDecoder(Generic[T]):
         self._decoder = msgspec.json.Decoder(params_type)
 
     def decode(self, params: Raw | UnsetType) -> T:
-        """Raises KodeError `InvalidParams` whose message and `details.path` name the JSON path."""
+        """Decode. Raises KodeError `InvalidParams`: message and `details.path` name the path."""
         if params is UNSET or bytes(params) == b"null":
             params = Raw(b"{}")
         try:
@@ -128,7 +128,7 @@ class ParamsDecoder(Generic[T]):
 
 
 def invalid_params(reason: str) -> KodeError:
-    """An `InvalidParams` from msgspec's words, e.g. "Expected `str`, got `int` - at `$.a`"."""
+    """Return an `InvalidParams` for msgspec's text "Expected `str`, got `int` - at `$.a`"."""
     found = _PATH.search(reason)
     path = found[1] if found else "$"
     reason = _PATH.sub("", reason)
@@ -139,7 +139,7 @@ def invalid_params(reason: str) -> KodeError:
 
 
 def encode(message: Any) -> bytes:
-    """JSON in UTF-8 of structs and builtins; a lone surrogate becomes U+FFFD."""
+    """Encode structs and builtins as JSON in UTF-8; a lone surrogate becomes U+FFFD."""
     try:
         return _encoder.encode(message)
     except UnicodeEncodeError:
@@ -152,7 +152,7 @@ def encode_result(request_id: MessageId, result: Any) -> bytes:
 
 
 def encode_error(request_id: MessageId | None, error: KodeError) -> bytes:
-    """An error response; `data` is the `ErrorInfo`."""
+    """Return an error response; `data` is the `ErrorInfo`."""
     return encode(
         ErrorResponse(
             request_id, ResponseError(error.rpc_code, error.message, data=error_info(error))
@@ -161,7 +161,7 @@ def encode_error(request_id: MessageId | None, error: KodeError) -> bytes:
 
 
 def document_uri(params: Raw | UnsetType) -> str | None:
-    """`textDocument.uri` of params that did not decode, if it can still be found."""
+    """Return `textDocument.uri` from params that did not decode, None if it cannot be found."""
     try:
         value: Any = read_json(b"{}" if params is UNSET else bytes(params))
         uri = value["textDocument"]["uri"]
@@ -174,7 +174,7 @@ _cancel = ParamsDecoder(dict[str, Any])
 
 
 def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
-    """Which request a cancel notification means, if it says so."""
+    """Return the id of the request that a cancel notification names, None if it names none."""
     try:
         value = _cancel.decode(params).get(member)
     except KodeError:
@@ -184,12 +184,12 @@ def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
 
 @dataclass(frozen=True)
 class RpcDialect:
-    """What LSP and ACP say differently; everything else of a connection is one.
+    """Where LSP and ACP differ; the rest of a connection is shared.
 
-    `frame` puts a body on the wire, `deltas` growth of blocks. `cancel` is the notification that
-    takes a request back, `cancelled` its member with the id. `has_shutdown`: the client says
-    `shutdown` and `exit`, and speaks the standard lane of LSP; else the end of the input is a good
-    end.
+    `frame` frames a body, `deltas` encodes growth of blocks. `cancel` is the notification that
+    cancels a request, `cancelled` its member with the id. `has_shutdown`: the client sends
+    `shutdown` and `exit`, and uses the standard lane of LSP; without it the end of the input is a
+    normal end.
     """
 
     frame: Callable[[bytes], bytes]

@@ -1,4 +1,4 @@
-"""The fast lane: messages in arrival order, answered as soon as the process runs."""
+"""The fast lane: handles messages in arrival order, from the moment the process runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -40,15 +40,16 @@ class _Route:
 
 
 class Connection:
-    """One client. Register handlers before messages are pumped; everything is on the loop.
+    """Serves one client. Register handlers before messages are pumped; all runs on the loop.
 
     A handler is `def` or `async def`; it gets the decoded params and returns a result or a
-    `Reply`. Messages are handled in arrival order up to a handler's first await (O10). Its
-    KodeError is the error answer; any other exception answers InternalError without details.
-    `on_broken_sync(uri)` hears of document sync messages that could not be decoded or applied;
-    None when even the URI is unknown. `notify_delta` sends growth of a block, `flow` waits for a
-    slow client: both are the outbox's. `on_exit()` is called for `exit`. `log(line, error)` tells
-    whoever develops the client; nothing of it is on the wire.
+    `HandlerReply`. Messages are handled in arrival order up to a handler's first await (O10). Its
+    KodeError becomes the error answer; any other exception answers InternalError without details.
+
+    `on_broken_sync(uri)` is called for document sync messages that could not be decoded or
+    applied; `uri` is None if unknown. `notify_delta` sends growth of a block, `flow` waits for a
+    slow client: both are the outbox's. `on_exit()` is called for `exit`. `log(line, error)`
+    informs the client's developer and writes nothing to the wire.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Connection:
         self._pumping = False
 
     def on_request(self, method: str, params_type: type[P], handler: Handler[P]) -> None:
-        """Serve requests for `method`; bad params are answered before the handler is asked."""
+        """Serve requests for `method`; bad params are refused without calling the handler."""
         self._requests[method] = _Route(codec.ParamsDecoder(params_type), handler)
 
     def on_notification(self, method: str, params_type: type[P], handler: Handler[P]) -> None:
@@ -97,7 +98,7 @@ class Connection:
     async def request(self, method: str, params: Any, result_type: Any) -> Any: ...
 
     async def request(self, method: str, params: Any, result_type: Any) -> Any:
-        """Ask the client. Raises KodeError as `OutgoingRequests.send` does."""
+        """Send a request to the client. Raises KodeError as `OutgoingRequests.send` does."""
         try:
             return await self._outgoing.send(method, params, result_type)
         except KodeError as error:
@@ -106,7 +107,7 @@ class Connection:
             raise
 
     def tell_fault(self, line: str) -> None:
-        """Tell the client's author what was ignored: on stderr and in the editor's log, once."""
+        """Report once, on stderr and in the editor's log, what was ignored, for client authors."""
         if line in self._told_faults:
             return
         if len(self._told_faults) < _MOST_FAULTS:
@@ -116,7 +117,7 @@ class Connection:
             self.notify("window/logMessage", {"type": _WARNING, "message": f"kode: {line}"})
 
     def read_from(self, pop: Callable[[], bytes | EndOfInput | None]) -> None:
-        """Where `pump` takes items from."""
+        """Set where `pump` takes items from."""
         self._pop = pop
 
     def pump(self) -> None:
@@ -126,7 +127,7 @@ class Connection:
             self._pump_some()
 
     async def close(self, grace: float) -> None:
-        """Stop. With `grace` the input has ended: handle what was read, wait for its handlers."""
+        """Stop. With `grace` (seconds), first handle what was read, and wait for its handlers."""
         if grace:
             await self._input_ended.wait()
             await self._incoming.settle(grace)
@@ -144,13 +145,13 @@ class Connection:
             try:
                 if self._handle(item):
                     break
-            except Exception as error:  # a bug here must not stop what comes next
+            except Exception as error:  # a bug here must not block later messages
                 self._incoming.incident("a message", error)
         # A started task runs its first step before this: both are scheduled in order.
         asyncio.get_running_loop().call_soon(self._pump_some)
 
     def _handle(self, item: bytes | EndOfInput) -> bool:
-        """Deal with one item; True when a task was started."""
+        """Handle one item; return True if a task was started."""
         if isinstance(item, EndOfInput):
             if item.failure is not None:
                 self._outbox.put(lost_framing(item.failure))
@@ -212,7 +213,7 @@ class Connection:
     def _handle_notification(self, method: str, incoming: IncomingMessage) -> bool:
         if method == "exit" and self._dialect.has_shutdown:
             self._pop = _nothing
-            # The end of the input may be what the process closes for, and nobody reads it now.
+            # `close` may wait for the end of input, which nobody reads from now on.
             self._input_ended.set()
             self._on_exit()
             return False
@@ -247,4 +248,4 @@ class Connection:
 
 
 def _nothing() -> None:
-    """Nothing has arrived, or nothing more is wanted."""
+    """Return no message, as nothing has arrived or no more messages are handled."""

@@ -1,4 +1,4 @@
-"""The editor behind the wire: what it is told, and what it is asked."""
+"""Sends the editor events, edits and questions over LSP and `kode/*`."""
 
 from collections.abc import Sequence
 
@@ -40,9 +40,9 @@ class _ChosenAction(Struct):
 class LspEditor:
     """`event_log.editor_port.EditorPort` over one connection.
 
-    What is published goes out in order, for the connection has one queue for everything. The
-    journal has each tool result whole; of texts that the client wants shortened it gets the head,
-    and reads the rest when somebody wants to see it.
+    Events go out in order, because the connection has one queue for everything. The journal holds
+    each tool result whole; the client gets only the head of texts above its limit, and reads the
+    rest when it is to be shown.
     """
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
@@ -54,19 +54,19 @@ class LspEditor:
         self.flow = connection.flow
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
-        """Send events that go together as one `kode/event`, after what progress says of them."""
+        """Send events that belong together as one `kode/event`, after their progress."""
         if self._progress is not None:
             for event in events:
                 self._progress.follow(event)
         self.show(session_id, events)
 
     def show(self, session_id: str, events: Sequence[Event]) -> None:
-        """Send events without progress: nobody here can cancel what another process runs."""
+        """Send events of another process, without progress: its turns cannot be cancelled here."""
         shortened = tuple(self._shortened(session_id, event) for event in events)
         self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
 
     def _shortened(self, session_id: str, event: Event) -> Event:
-        # What is not stored could not be read later.
+        # An event without `seq` is not stored, so the rest could not be read later.
         if not (isinstance(event, BlockCompleted) and event.seq):
             return event
         if not isinstance(event.block, ToolResultBlock):
@@ -75,7 +75,7 @@ class LspEditor:
         return event if block is event.block else msgspec.structs.replace(event, block=block)
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """Ask by `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
+        """Send `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
         try:
             result = await self._connection.request(
                 "workspace/applyEdit", apply_edit_params(edit, self._client), _ApplyResult
@@ -89,7 +89,7 @@ class LspEditor:
         self._connection.log(line, None)
 
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Ask by `kode/permission/request` or LSP's own message request; None without an answer."""
+        """Ask with `kode/permission/request` or LSP's message request; None without an answer."""
         try:
             if self._client.permission_requests:
                 result = await self._connection.request(
@@ -101,11 +101,11 @@ class LspEditor:
             return None
 
     def can_change_files(self, kind: str) -> bool:
-        """Return whether the client announced that operation."""
+        """Return whether the client announced this operation."""
         return kind in self._client.file_operations
 
     async def open_document(self, uri: str) -> bool:
-        """Ask by `kode/openDocument`, where the client answers that."""
+        """Send `kode/openDocument`, if the client supports it."""
         if not self._client.opens_documents:
             return False
         params = OpenDocumentParams(uri=uri)
@@ -116,11 +116,11 @@ class LspEditor:
         return result.opened
 
     async def refresh(self, uri: str) -> None:
-        """Document sync has told it."""
+        """Do nothing: document sync keeps the text current."""
         del uri
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Ask by `kode/ask`, or by LSP's own message request, which has one answer."""
+        """Ask with `kode/ask`, or with LSP's message request, which allows only one answer."""
         if self._client.asks:
             result = await self._connection.request("kode/ask", question, AskResult)
             return result.choices
@@ -135,7 +135,7 @@ class LspEditor:
         return next(chosen, None)
 
     async def _show_message(self, kind: int, message: str, actions: Sequence[str]) -> str | None:
-        """Ask by `window/showMessageRequest`; return the title chosen. Raises KodeError."""
+        """Ask with `window/showMessageRequest`; return the chosen title. Raises KodeError."""
         titles = [{"title": title} for title in actions]
         params = {"type": kind, "message": message, "actions": titles}
         answer = await self._connection.request(

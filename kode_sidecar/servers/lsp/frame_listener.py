@@ -1,4 +1,4 @@
-"""Somebody who hears all frames of a connection, and may hold back what comes in."""
+"""The interface of a listener that sees all frames of a connection and may delay incoming ones."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,26 +14,26 @@ Pop = Callable[[], bytes | EndOfInput | None]
 
 
 class FrameListener(Protocol):
-    """Hears everything that is said after `initialize`, and sits between reader and connection."""
+    """Sees every message after `initialize`, and sits between reader and connection."""
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop on which the process serves."""
         ...
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
-        """Return what the connection pops instead; `pump` has it try again. On the loop."""
+        """Return what the connection pops from instead; `pump` makes it try again. On the loop."""
         ...
 
     def said(self, body: bytes) -> Sequence[bytes]:
-        """Hear a message to the client, each delta by itself; return what is to be said for it.
+        """Take a message to the client, each delta by itself; return the messages to send for it.
 
-        From any thread, must not wait.
+        Called from any thread; must not wait.
         """
         ...
 
 
 class HeardOutbox(Outbox):
-    """An outbox that tells a listener of everything that is put into it."""
+    """An outbox that passes everything put into it to a listener first."""
 
     def __init__(
         self,

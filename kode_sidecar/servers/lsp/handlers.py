@@ -1,7 +1,7 @@
-"""Routes: which call answers which method of the table; the app adds those of the process.
+"""Routes each method of the table to the call that answers it; the app adds process methods.
 
-A method of the wire is declared in `protocol.methods` (name, params, result, errors), and the call
-that answers it in one line here, or in `boot.app`.
+A wire method is declared in `protocol.methods` (name, params, result, errors); the call that
+answers it is one line here, or in `boot.app`.
 """
 
 import inspect
@@ -39,7 +39,7 @@ Handler = Callable[[Any], Any]
 
 
 def serve(connection: Connection, handlers: Mapping[str, Handler]) -> None:
-    """Serve every client-to-server method of the table. Raises KeyError for one without handler."""
+    """Serve every client-to-server method of the table. Raises KeyError if a handler is missing."""
     for method in METHODS:
         if method.direction == "client_to_server":
             is_request = method.kind == "request"
@@ -71,12 +71,12 @@ def serve_documents(connection: Connection, documents: Documents) -> None:
 
 
 def ping(params: PingParams) -> PingResult:
-    """Answer with what was sent."""
+    """Return what was sent."""
     return PingResult(echo=params.echo)
 
 
 class SessionHandlers:
-    """What is asked about sessions: `by_method` is the table. Params are those of `METHODS`."""
+    """Handlers of the methods about sessions, in `by_method`. Params are those of `METHODS`."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class SessionHandlers:
         }
 
     def _of_session(self, call: Callable[["Session", Any], Any]) -> Handler:
-        """Have the session of the params first, which may have to wait for the agent."""
+        """Make a handler that gets the session of its params first, waiting for the agent."""
 
         async def handle(params: Any) -> Any:
             result = call(await self._sessions.get(params.session_id), params)
@@ -145,7 +145,7 @@ class SessionHandlers:
         return handle
 
     def _turn_cancel(self, params: TurnCancelParams) -> Any:
-        """Cancel before the next message is handled, if the session is open."""
+        """Cancel a turn; if the session is open, before the next message is handled."""
         session = self._sessions.get_now(params.session_id)
         return _cancel(session, params) if session else self._of_session(_cancel)(params)
 
@@ -164,11 +164,11 @@ def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:
 
 
 async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> HandlerReply:
-    """An answer, and events that may go out after it."""
+    """Return a reply whose events are released after the answer."""
     result, release = await asked
     return HandlerReply(result, after=release)
 
 
 async def _done(asked: Awaitable[Callable[[], None] | None]) -> HandlerReply:
-    """An answer without a result; there may be events that go out after it."""
+    """Return an empty reply, whose events, if any, are released after the answer."""
     return HandlerReply(Empty(), after=await asked)

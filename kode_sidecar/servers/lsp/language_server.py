@@ -1,7 +1,7 @@
-"""pygls as the standard lane's server: its features, dispatch and types, our reader and writer.
+"""pygls as the server of the standard lane: its dispatch and types, our reader and writer.
 
 Only the loader imports this module, at the first request that it serves: lsprotocol takes half a
-second. The private names of pygls used here are held by a contract test; the version is pinned.
+second. A contract test checks the private names of pygls used here; its version is pinned.
 """
 
 import json
@@ -33,8 +33,8 @@ _KODE_CODES = {
 class KodeProtocol(LanguageServerProtocol):
     """pygls' protocol without its reader, its writer, its error texts and its leaks.
 
-    Built on the loader's thread, used on the loop. What pygls says goes to `requests`, `put` and
-    `log`, which are set before anything is handled.
+    Built on the loader's thread, used on the loop. The output of pygls goes to `requests`, `put`
+    and `log`, which are set before anything is handled.
     """
 
     requests: IncomingRequests
@@ -42,7 +42,7 @@ class KodeProtocol(LanguageServerProtocol):
     log: Log
 
     def initialize(self, params: dict[str, Any]) -> None:
-        """Take the `initialize` the front door has answered already."""
+        """Pass pygls the `initialize` that `boot.front_door` has already answered."""
         attempts: list[dict[str, Any]] = [params, {"capabilities": {}}]
         for attempt in attempts:
             try:
@@ -54,7 +54,7 @@ class KodeProtocol(LanguageServerProtocol):
             return
 
     def handle(self, incoming: IncomingMessage) -> None:
-        """Serve one request; bad params are answered."""
+        """Serve one request; bad params get an error answer."""
         assert isinstance(incoming.method, str), "the connection has looked"
         assert isinstance(incoming.id, int | str), "the connection has looked"
         raw = bytes(incoming.params) if isinstance(incoming.params, Raw) else b"{}"
@@ -66,15 +66,15 @@ class KodeProtocol(LanguageServerProtocol):
         self.handle_message(message)
 
     def cancel(self, request_id: MessageId) -> None:
-        """`$/cancelRequest` for a request handed over earlier."""
+        """Handle `$/cancelRequest` for a request handed over earlier."""
         self._handle_cancel_notification(request_id)
 
     def send_request(self, *_: Any, **__: Any) -> Any:
-        """There is one id table for our requests, and it is the connection's."""
+        """Refuse: the connection holds the only id table for our requests."""
         raise RuntimeError("requests to the client go through Connection.request")
 
     def _send_handler_result(self, future: "Future[Any]", *, msg_id: MessageId) -> None:
-        """Answer a request with what its handler made of it."""
+        """Answer a request with the result or error of its handler."""
         self._request_futures.pop(msg_id, None)
         requests = self.requests
         if future.cancelled():
@@ -98,12 +98,12 @@ class KodeProtocol(LanguageServerProtocol):
             requests.refuse(msg_id, KodeError(code, error.message))
 
     def _send_data(self, data: Any) -> None:
-        """A notification of pygls' own."""
+        """Send a notification of pygls' own."""
         body = json.dumps(data, default=self._serialize_message, separators=(",", ":"))
         self.put(body.encode("ascii"))
 
     def _structure(self, method: str, params: object, request_id: MessageId) -> Any:
-        """The typed message. Only its top level is looked at: nested objects are just data."""
+        """Return the typed message. Only its top level is checked: nested objects are just data."""
         data: dict[str, Any] = {"jsonrpc": JSONRPC, "id": request_id, "method": method}
         try:
             return self.structure_message({**data, "params": params or {}})
@@ -120,12 +120,12 @@ class KodeProtocol(LanguageServerProtocol):
 
 
 class KodeLanguageServer(LanguageServer):
-    """Registers features; what it hears of errors is logged."""
+    """Registers features and logs errors."""
 
     log: Log
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log it; pygls would show a popup in the editor."""
+        """Log the error; pygls would show a popup in the editor."""
         self.log(f"standard lane: {source.__name__}", error)
 
 
@@ -137,8 +137,8 @@ def build_language_server(
     put: Callable[[bytes], None],
     log: Log,
 ) -> KodeProtocol:
-    """A server that has seen the client's `initialize`. Takes tens of milliseconds."""
-    # pygls logs whole bodies and tracebacks; what matters goes to `log`.
+    """Build a server that has seen the client's `initialize`. Takes tens of milliseconds."""
+    # pygls logs whole bodies and tracebacks; errors go to `log` instead.
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
     server = KodeLanguageServer(SERVER_NAME, __version__, protocol_cls=KodeProtocol)
     server.log = log
@@ -151,7 +151,7 @@ def build_language_server(
 
 def _register(server: KodeLanguageServer, features: Features) -> None:
     def served_elsewhere(_params: Any) -> None:
-        """By the fast lane; here so that pygls announces it."""
+        """Do nothing: the fast lane serves it. Registered so that pygls announces it."""
 
     for method in (*STANDARD_NOTIFICATIONS, types.TEXT_DOCUMENT_DID_SAVE):
         server.feature(method)(served_elsewhere)
@@ -167,9 +167,9 @@ def _command(run: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
 
 
 def _invalid_params(error: JsonRpcException) -> KodeError:
-    """Name the JSON path the way the fast lane does.
+    """Return an error that names the JSON path as the fast lane does.
 
-    cattrs nests the failures and gives each a note with the name or the index it happened at.
+    cattrs nests the failures, and notes on each the name or index where it happened.
     """
     failure: BaseException = error.__cause__ or error
     path = ""

@@ -1,4 +1,4 @@
-"""The thread that imports what is heavy, while the process already answers."""
+"""Imports heavy modules on a thread, while the process already answers."""
 
 import asyncio
 import gc
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _SWITCH_SECONDS = 0.0005
-# lsprotocol makes each of its 550 classes twice, 8 MB of which are garbage a moment later. Only
-# what is young is looked through: the rest lives forever.
+# lsprotocol makes each of its 550 classes twice, which leaves 8 MB of garbage. Only young objects
+# are collected: the rest lives forever.
 _COLLECT_YOUNG = (700, 10, 1_000)
 
 
 @dataclass(frozen=True)
 class LoadStep:
-    """`load()` runs on the loader's thread, then `ready(result)` on the loop."""
+    """One step: `load()` runs on the loader's thread, then `ready(result)` on the loop."""
 
     name: str
     load: Callable[[], Any]
@@ -24,11 +24,11 @@ class LoadStep:
 
 
 async def load(steps: Sequence[LoadStep], on_failure: Callable[[str, Exception], None]) -> None:
-    """Load the steps in order: two threads at once would slow down the first.
+    """Load the steps one by one: a second thread would slow down the first.
 
-    Meanwhile threads are switched often so that requests wait little, and only young garbage
-    is collected; what was loaded is then kept out of later collections. `on_failure(name, error)`
-    is called on the loop; nothing more is loaded after it.
+    Meanwhile threads switch often so that requests wait little, and only young garbage is
+    collected; the loaded objects are then excluded from later collections. `on_failure(name,
+    error)` is called on the loop; nothing more is loaded after it.
     """
     loop = asyncio.get_running_loop()
     thread = ThreadPoolExecutor(1, "kode-loader")
@@ -54,7 +54,7 @@ async def load(steps: Sequence[LoadStep], on_failure: Callable[[str, Exception],
 
 
 def import_language_server() -> Any:
-    """`build_language_server`, behind pygls and lsprotocol."""
+    """Import and return `build_language_server`, which imports pygls and lsprotocol."""
     from kode_sidecar.servers.lsp.language_server import build_language_server  # noqa: PLC0415
 
     return build_language_server

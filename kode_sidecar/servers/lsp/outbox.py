@@ -1,4 +1,4 @@
-"""The one writer of stdout: a queue, a thread, and deltas that merge while they wait."""
+"""The only writer of stdout: a queue, a thread, and deltas that merge while they wait."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _CHUNK_CHARS = 8 * 1024
 
 
 class DeltaBatch:
-    """Neighbouring deltas of the queue. Not thread-safe; the outbox holds its lock."""
+    """Adjacent deltas of the queue, merged. Not thread-safe; the outbox holds its lock."""
 
     __slots__ = ("_growths",)
 
@@ -31,7 +31,7 @@ class DeltaBatch:
         return not self._growths
 
     def add(self, delta: BlockDelta) -> bool:
-        """Join `delta`; False when it does not continue what is pending of its block."""
+        """Merge `delta`; return False if it does not continue the pending text of its block."""
         growth = self._growths.get(delta.block_id)
         if growth is None:
             self._growths[delta.block_id] = _Growth(delta)
@@ -42,7 +42,7 @@ class DeltaBatch:
         return True
 
     def take(self, max_chars: int) -> tuple[list[BlockDelta], int]:
-        """Remove about `max_chars` (at least one piece) from the front; with their length."""
+        """Remove about `max_chars` (at least one chunk) from the front; return them and length."""
         deltas: list[BlockDelta] = []
         taken = 0
         while self._growths and (taken < max_chars or not deltas):
@@ -57,7 +57,7 @@ class DeltaBatch:
 
 
 class _Growth:
-    """The pending text of one block: chunks of many pieces, so that memory is the text's own."""
+    """The pending text of one block, its pieces joined in chunks, which saves memory."""
 
     __slots__ = ("_chunks", "_piece_chars", "_pieces", "at", "end")
 
@@ -76,7 +76,7 @@ class _Growth:
             self._close_chunk()
 
     def take(self, max_chars: int) -> str:
-        """The oldest text, whole chunks, at least one."""
+        """Remove and return the oldest text, in whole chunks, at least one."""
         self._close_chunk()
         taken: list[str] = []
         length = 0
@@ -95,7 +95,7 @@ class _Growth:
 
 
 BATCH_BYTES = 64 * 1024
-# Of what comes faster only the first is written at once. Deltas gain by waiting, for they merge.
+# Of messages that come faster, only the first is written at once. Deltas wait longer: they merge.
 DELTA_BURST_SECONDS = 0.001
 BURST_SECONDS = 0.0002
 HIGH_WATER_BYTES = 1024 * 1024
@@ -108,13 +108,12 @@ _Taken = bytes | list[BlockDelta] | threading.Event
 
 
 class Outbox:
-    """Everything the process says, in one first-in-first-out queue (O9).
+    """Sends all messages of the process through one first-in-first-out queue (O9).
 
-    `put` and `put_delta` may be called from any thread and never block. A delta joins the
-    pending deltas as long as nothing else was put behind them. `on_fatal(reason)` is called
-    once, from any thread, when the client is gone or leaves more than the hard limit unread;
-    from then on nothing is written. `wait_first` runs on the writer's thread before its
-    first write.
+    `put` and `put_delta` may be called from any thread and never block. A delta merges into the
+    pending deltas unless something else was put behind them. `on_fatal(reason)` is called once,
+    from any thread, if the client is gone or leaves more than the hard limit unread; after that
+    nothing is written. `wait_first` runs on the writer's thread before its first write.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Outbox:
 
     @property
     def pending_bytes(self) -> int:
-        """What the client has not taken yet; text of deltas counts one byte a character."""
+        """The bytes not written yet; text of deltas counts one byte per character."""
         return self._pending_bytes
 
     def start(self) -> None:
@@ -183,7 +182,7 @@ class Outbox:
         await waiter
 
     def flush(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds until all that was put is written. Not on the loop."""
+        """Wait up to `timeout` seconds until all messages are written. Do not call on the loop."""
         written = threading.Event()
         with self._lock:
             if self._dead:
@@ -193,11 +192,11 @@ class Outbox:
         return written.wait(timeout)
 
     def _written_at_once(self, item: _Taken, size: int, burst: float) -> bool:
-        """Write what surely fits into the pipe, if nothing waits and the writer sleeps.
+        """Write an item directly if it surely fits into the pipe and the writer sleeps.
 
         Waking the writer costs more than the write. `select.PIPE_BUF` bytes never block a pipe
-        that is ready. In a burst, `burst` seconds long, only the first one goes this way. A client
-        that is gone is left to the writer to find.
+        that is ready. Within `burst` seconds only the first item is written so. If the client is
+        gone, the writer will notice.
         """
         if not self._asleep or self._ready is None or size > PIPE_BUF:
             return False
@@ -253,7 +252,7 @@ class Outbox:
         return self._dialect.deltas(item) if isinstance(item, list) else b""
 
     def _take(self) -> tuple[list[_Taken], int]:
-        """The next batch; nothing means that the writer must sleep."""
+        """Return the next batch and its size; an empty batch means that the writer must sleep."""
         taken: list[_Taken] = []
         size = 0
         queue = self._queue
@@ -290,7 +289,7 @@ class Outbox:
 
 
 def _readiness(fd: int) -> Callable[[], bool] | None:
-    """Whether the pipe takes `PIPE_BUF` bytes right now; None where nobody can tell."""
+    """Return a check whether the pipe accepts `PIPE_BUF` bytes now; None if that is unknowable."""
     if sys.platform == "win32" or not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return None
     pipe = select.poll()

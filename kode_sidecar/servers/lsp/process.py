@@ -1,4 +1,4 @@
-"""Puts the process together around a handover from the front door, and runs it to its end."""
+"""Builds the process around a handover from `boot.front_door`, and runs it to its end."""
 
 import asyncio
 import os
@@ -34,15 +34,15 @@ _STDERR_SECONDS = 0.2
 
 
 async def _nothing_to_close() -> None:
-    """For an app without anything to close."""
+    """Do nothing, for an app without anything to close."""
 
 
 @dataclass(frozen=True)
 class Application:
-    """What an app hands to the process after it registered its handlers.
+    """What an app gives to the process after it has registered its handlers.
 
-    `load` is loaded off the loop, at once. `close()` ends what runs (turns, journals) and has about
-    a second; `kill_children()` runs after it on another thread, also when the loop is blocked, and
+    `load` is loaded at once, off the loop. `close()` ends what runs (turns, journals) and has about
+    a second; `kill_children()` runs after it on another thread, even if the loop is blocked, and
     must not wait.
     """
 
@@ -56,7 +56,7 @@ Build = Callable[[Connection, Handover], Application]
 
 
 def log_to_stderr(line: str, error: BaseException | None) -> None:
-    """A line and a traceback where developers look; never on the wire."""
+    """Write a line and a traceback to stderr, for developers; never to the wire."""
     details = "".join(traceback.format_exception(error)) if error else ""
     sys.stderr.write(f"kode-sidecar: {line}\n{details}")
 
@@ -70,12 +70,12 @@ def run(
     orphaned: Callable[[], None] = lambda: None,
     dialect: RpcDialect = LSP,
 ) -> NoReturn:
-    """Serve the client until it goes; ends the process itself.
+    """Serve the client until it leaves; ends the process itself.
 
     `build(connection, handover)` registers handlers and runs on the loop, before any message
-    is handled. `listener` hears everything said, from then on. `orphaned()` is called
-    last where the process that unpacked this one is gone. The exit code is 0 after
-    `shutdown`, else 1; where the dialect has none, 1 after a failure only.
+    is handled. From then on `listener` sees every message. `orphaned()` is called last if the
+    process that unpacked this one is gone. The exit code is 0 after `shutdown`, else 1; in a
+    dialect without `shutdown` it is 1 only after a failure.
     """
     stderr = stderr_sink.install()
 
@@ -92,7 +92,7 @@ def run(
 
 
 class _Process:
-    """The parts, and the end they share."""
+    """Holds the parts of the process, and ends them together."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class _Process:
         await load((step,), failed)
 
     def _fail(self, reason: str) -> None:
-        """End with code 1. From any thread."""
+        """End the process with code 1. Call it from any thread."""
         self._failed = True
         self._watchdog.end(reason)
 
@@ -232,7 +232,7 @@ class _Process:
 
     async def _close(self, reason: str, done: threading.Event) -> None:
         try:
-            # What was read before the end of input is still handled and answered.
+            # Messages read before the end of input are still handled and answered.
             await self._connection.close(_GRACE_SECONDS if reason == "end of input" else 0)
             await self._app.close()
         except Exception as error:
@@ -250,7 +250,7 @@ class _Process:
 
 
 def _process_id(params: dict[str, object]) -> int | None:
-    """The editor's process id (LSP `InitializeParams.processId`)."""
+    """Return the editor's process id (LSP `InitializeParams.processId`)."""
     value = params.get("processId")
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31:
         return value

@@ -1,4 +1,4 @@
-"""Reads stdin on a thread of its own, so that nothing the loop does can stop it."""
+"""Reads stdin on a thread of its own, so that a busy loop cannot stop it."""
 
 import os
 import select
@@ -16,17 +16,17 @@ _LOOK_AGAIN_SECONDS = 0.5
 
 
 class EndOfInput:
-    """The last item: stdin closed, or `failure` says how its frames were lost."""
+    """The last item: stdin was closed, or `failure` says how framing was lost."""
 
     def __init__(self, failure: FramingError | None = None) -> None:
         self.failure = failure
 
 
 class Reader:
-    """Bodies from stdin, in order, for the loop to `pop`.
+    """Reads bodies from stdin, in order, for the loop to `pop`.
 
-    `on_arrival()` is called on the reader's thread after something became poppable, not again
-    before `pop` returned None. `on_end()` is called on that thread when no more will come. With
+    `on_arrival()` is called on the reader's thread when there is something to pop, and not again
+    until `pop` has returned None. `on_end()` is called on that thread when no more will come. With
     more than MAX_WAITING_BYTES unhandled the thread stops reading, which slows the client down.
     """
 
@@ -54,7 +54,7 @@ class Reader:
         threading.Thread(target=self._run, name="kode-reader", daemon=True).start()
 
     def pop(self) -> bytes | EndOfInput | None:
-        """The next item, or None when there is none yet. Called on the loop."""
+        """Return the next item, or None if there is none yet. Call it on the loop."""
         with self._lock:
             if not self._items:
                 self._announced = False
@@ -93,7 +93,7 @@ class Reader:
             self._on_arrival()
 
     def _wait_for_room(self) -> bool:
-        """Wait until the loop has caught up; False when the client went away meanwhile."""
+        """Wait until the loop has caught up; return False if the client has gone meanwhile."""
         while True:
             with self._lock:
                 if self._waiting_bytes <= MAX_WAITING_BYTES:
@@ -105,7 +105,7 @@ class Reader:
 
 
 def _hung_up(fd: int) -> bool:
-    """Did the other end close? Seen without reading, where the system can tell."""
+    """Return whether the other end has closed, without reading; always False on Windows."""
     if sys.platform == "win32":
         return False
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""Requests in flight, both ways: each of the client's is answered once, ours wait for answers."""
+"""Requests in flight, both ways: the client's are answered exactly once, ours await answers."""
 
 import asyncio
 import inspect
@@ -24,23 +24,23 @@ from kode_sidecar.servers.lsp.codec import (
 )
 
 Log = Callable[[str, BaseException | None], None]
-"""Where trouble is told to the developer: a line, and the exception behind it."""
+"""Reports trouble to the developer: a line, and the exception that caused it."""
 
 MAX_IN_FLIGHT = LIMITS["maxRequestsInFlight"]
 
 
 @dataclass(frozen=True)
 class HandlerReply:
-    """A result, and what to do right after the response was queued (O1)."""
+    """A result, and `after`, which is called right after the response was queued (O1)."""
 
     result: Any
     after: Callable[[], None] | None = None
 
 
 class IncomingRequests:
-    """Every request of the client gets exactly one response, through `put`.
+    """Gives every request of the client exactly one response, through `put`.
 
-    Ids are told apart by type too: 1 and "1" are two requests.
+    Ids of different types differ: 1 and "1" are two requests.
     """
 
     def __init__(self, put: Callable[[bytes], None], log: Log) -> None:
@@ -51,9 +51,9 @@ class IncomingRequests:
         self._incidents = 0
 
     def admit(self, request_id: MessageId, cancel: Callable[[], object]) -> None:
-        """Enter a request; `cancel` is what `$/cancelRequest` does to it.
+        """Register a request; `$/cancelRequest` calls `cancel`.
 
-        Raises KodeError: `InvalidRequest` for an id in use, `Overloaded` for one too many.
+        Raises KodeError: `InvalidRequest` for an id in use, `Overloaded` above MAX_IN_FLIGHT.
         """
         if request_id in self._in_flight:
             raise KodeError("InvalidRequest", f"request id {request_id!r} is already in use")
@@ -64,7 +64,7 @@ class IncomingRequests:
     def run(self, request_id: MessageId, method: str, result: Any) -> bool:
         """Answer an admitted request with what its handler returned.
 
-        True when that was a coroutine, which now runs as a task.
+        Returns True if that was a coroutine, which now runs as a task.
         """
         if not inspect.iscoroutine(result):
             self.answer(request_id, method, result)
@@ -76,7 +76,7 @@ class IncomingRequests:
     def run_notification(
         self, method: str, result: Any, on_failure: Callable[[], None] = lambda: None
     ) -> bool:
-        """See a notification's handler through; True when it runs as a task now."""
+        """Run a notification's handler to its end; return True if it now runs as a task."""
         if not inspect.iscoroutine(result):
             return False
         self._start(self._finish_notification(method, result, on_failure))
@@ -106,7 +106,7 @@ class IncomingRequests:
         self._put(encode_error(request_id, error))
 
     def incident(self, method: str, error: Exception) -> KodeError:
-        """Log a bug with its traceback; what the client gets to know of it is a number (W5)."""
+        """Log a bug with its traceback; return the error for the client, just a number (W5)."""
         self._incidents += 1
         code = f"e{self._incidents}"
         self._log(f"{method} failed ({code})", error)
@@ -117,7 +117,7 @@ class IncomingRequests:
         )
 
     def cancel(self, request_id: object) -> None:
-        """`$/cancelRequest`. An id that is not in flight is ignored."""
+        """Handle `$/cancelRequest`. An id that is not in flight is ignored."""
         if isinstance(request_id, int | str) and request_id in self._in_flight:
             self._in_flight[request_id]()
 
@@ -189,11 +189,11 @@ class OutgoingRequests:
     async def send(self, method: str, params: Any, result_type: Any) -> Any: ...
 
     async def send(self, method: str, params: Any, result_type: Any) -> Any:
-        """Ask, wait, and decode the result as `result_type`.
+        """Send a request, wait, and decode the result as `result_type`.
 
-        A wait that is cancelled is told to the client. Raises KodeError:
-        `CapabilityMissing` when the client does not know the method, `RequestCancelled` when
-        it is gone, `InternalError` for any other error answer or an undecodable result.
+        If the wait is cancelled, the client gets a cancel notification. Raises KodeError:
+        `CapabilityMissing` if the client does not know the method, `RequestCancelled` if it is
+        gone, `InternalError` for any other error answer or an undecodable result.
         """
         if self._closed:
             raise _client_gone(method)
@@ -213,14 +213,14 @@ class OutgoingRequests:
         return _result(method, answer, result_type)
 
     def answer(self, incoming: IncomingMessage) -> None:
-        """Hand an answer of the client to whoever waits for it."""
+        """Pass an answer of the client to the request that waits for it."""
         if isinstance(incoming.id, int | str):
             waiting = self._waiting.get(incoming.id)
             if waiting is not None and not waiting.done():
                 waiting.set_result(incoming)
 
     def close(self) -> None:
-        """The client is gone: every wait ends with `RequestCancelled`, now and later."""
+        """End every wait, now and later, with `RequestCancelled`: the client is gone."""
         self._closed = True
         for waiting in self._waiting.values():
             if not waiting.done():

@@ -1,6 +1,6 @@
-"""LSP beyond document sync: notifications are served at once, requests by pygls.
+"""Standard LSP beyond document sync: notifications are served at once, requests by pygls.
 
-pygls is imported when the first of its requests comes: most clients never send one.
+pygls is imported when its first request comes, because most clients never send one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,20 +13,20 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp.codec import IncomingMessage, MessageId
 
 STANDARD_REQUESTS = frozenset({"workspace/executeCommand"})
-"""What pygls serves here. Known before it is imported, so that nothing else waits for it."""
+"""The requests that pygls serves. Listed here so that no other request waits for its import."""
 
 
 def _ignore(*_: Any) -> None:
-    """For a feature that nobody asked for."""
+    """Do nothing, for a feature that the app does not use."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """What the app wants to hear of standard LSP, in plain data. All are called on the loop.
+    """The app's callbacks for standard LSP, with plain data. All are called on the loop.
 
     `workspace_folders_changed(added, removed)` gets URIs, `watched_files_changed` pairs of a URI
     and a FileChangeType (1 created, 2 changed, 3 deleted), `progress_cancelled` a token. A
-    command gets its arguments; what it returns must be JSON or a msgspec struct.
+    command gets its arguments; its result must be JSON or a msgspec struct.
     """
 
     workspace_folders_changed: Callable[[Sequence[str], Sequence[str]], None] = _ignore
@@ -108,16 +108,16 @@ STANDARD_NOTIFICATIONS: Mapping[str, tuple[Any, Callable[[Features, Any], None]]
     ),
     "workspace/didChangeWorkspaceFolders": (_FoldersChanged, _folders_changed),
 }
-"""Notifications that are no document sync: the type of their params, and which feature gets them.
+"""Notifications other than document sync: the type of their params, and the feature they call.
 
 Every client sends some of them right after its start, so they must not import pygls.
 """
 
 
 class StandardLane:
-    """Queues requests until pygls is there to serve them, then passes them on at once.
+    """Queues requests until pygls is loaded to serve them, then passes them on at once.
 
-    `wanted()` is called for the first request, and has pygls imported.
+    `wanted()` is called for the first request, to import pygls.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class StandardLane:
         self._cancel: Callable[[MessageId], None] = _ignore
 
     def submit(self, incoming: IncomingMessage) -> None:
-        """Take a request that was admitted."""
+        """Serve or queue a request that was admitted."""
         if self._handle is not None:
             self._handle(incoming)
             return
@@ -149,7 +149,7 @@ class StandardLane:
         self._refuse(request_id, KodeError("RequestCancelled", "cancelled before it began"))
 
     def refuse_all(self, error: KodeError) -> None:
-        """Answer what waits and all that is to come with an error: pygls cannot be imported."""
+        """Answer all requests, waiting and later ones, with an error: pygls cannot be imported."""
 
         def refuse(incoming: IncomingMessage) -> None:
             assert isinstance(incoming.id, int | str), "it was admitted"
@@ -160,7 +160,7 @@ class StandardLane:
     def attach(
         self, handle: Callable[[IncomingMessage], None], cancel: Callable[[MessageId], None]
     ) -> None:
-        """Begin to pass on: first everything that waited, in order."""
+        """Start passing requests on; first those that waited, in order."""
         self._handle, self._cancel = handle, cancel
         waiting, self._waiting = self._waiting, []
         for incoming in waiting:

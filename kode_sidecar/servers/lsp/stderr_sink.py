@@ -1,4 +1,4 @@
-"""stderr that never blocks: a client that does not drain it must not stop anything (W2)."""
+"""A stderr that never blocks: a client that does not read it must not stop anything (W2)."""
 
 import io
 import os
@@ -47,7 +47,7 @@ class StderrSink(io.TextIOBase):
         return len(text)
 
     def finish(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds until all is written."""
+        """Wait up to `timeout` seconds until everything is written."""
         self._drained.wait(timeout)
 
     def _run(self) -> None:
@@ -55,7 +55,7 @@ class StderrSink(io.TextIOBase):
             self._work.wait()
             try:
                 self._write_all(self._take())
-            except OSError:  # stderr is closed: keep swallowing
+            except OSError:  # stderr is closed: keep discarding
                 continue
 
     def _take(self) -> bytes:
@@ -80,7 +80,7 @@ class StderrSink(io.TextIOBase):
 
 
 def install() -> StderrSink:
-    """Put the sink where `print` and `sys.stderr` write."""
+    """Make `print` and `sys.stderr` write to a new sink, and return it."""
     sink = StderrSink()
     sys.stdout = sys.stderr = sink
     return sink

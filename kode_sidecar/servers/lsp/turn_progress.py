@@ -1,4 +1,4 @@
-"""Turns and scouts as work-done progress (LSP 3.17 "Work Done Progress")."""
+"""Shows turns and scouts as work-done progress (LSP 3.17 "Work Done Progress")."""
 
 import asyncio
 from typing import Any
@@ -21,12 +21,12 @@ MAX_MESSAGE_CHARS = 120
 
 
 class TurnProgress:
-    """One progress for each turn and each scout, for clients that show it.
+    """Shows one progress for each turn and each scout, to clients that support it.
 
-    The token is the turn's or the scout's id. The client is asked for it first, and it begins when
-    the client has agreed; its end comes before the event that tells of it (O2). Where all is over
-    by then it ends as it begins: a client keeps a token that it agreed to until it hears the end
-    of it.
+    The token is the id of the turn or scout. The client is asked to create it; the progress begins
+    once the client has agreed, and ends before the event that reports the end (O2). If the turn has
+    ended before the client agreed, begin and end are both sent: a client keeps a token until its
+    end.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -35,7 +35,7 @@ class TurnProgress:
         self._asking: set[asyncio.Task[None]] = set()
 
     def follow(self, event: Event) -> None:
-        """Say what an event means for the progress it belongs to."""
+        """Update the progress that an event belongs to."""
         if isinstance(event, TurnStarted):
             self._open(event.turn_id, TITLE, cancellable=True)
         elif isinstance(event, TurnCompleted):
@@ -55,7 +55,7 @@ class TurnProgress:
             self._report(event.scout_id, f"{event.tool_calls} calls, {seconds} s")
         else:
             title = cut_line(without_controls(event.title), MAX_MESSAGE_CHARS)
-            # It is cancelled with its turn.
+            # A scout is cancelled with its turn only.
             self._open(event.scout_id, f"{TITLE}: {title}", cancellable=False)
 
     def _open(self, token: str, title: str, *, cancellable: bool) -> None:
@@ -67,11 +67,11 @@ class TurnProgress:
 
     async def _begin(self, token: str, begin: dict[str, Any]) -> None:
         if token not in self._begun:
-            return  # over before anybody was asked
+            return  # it ended before the client was asked
         try:
             await self._connection.request("window/workDoneProgress/create", {"token": token}, Any)
         except KodeError:
-            return  # it stays there unbegun, so that it is not asked for again
+            return  # it stays in `_begun` as False, so that the client is not asked again
         self._tell(token, begin)
         if token in self._begun:
             self._begun[token] = True

@@ -1,4 +1,4 @@
-"""Ends the process in time, whatever else it is doing (W4)."""
+"""Ends the process in time, whatever it is doing (W4)."""
 
 import os
 import select
@@ -19,20 +19,19 @@ ORDERLY_SECONDS = 1.5
 FLUSH_SECONDS = 0.5
 HARD_SECONDS = 2.5
 
-# What a console of Windows sends to all that share it is not meant for us: there the editor ends us
-# by the pipe, and nobody else can ask.
+# A Windows console sends these to all processes that share it, so they are not meant for us: there
+# only the editor ends us, by closing the pipe.
 _CONSOLE = ("SIGINT", "SIGBREAK") if sys.platform == "win32" else ()
 _SIGNALS = () if sys.platform == "win32" else ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 class Watchdog:
-    """Waits on a thread of its own for a reason to end, then sees that the end comes.
+    """Waits on a thread of its own for a reason to end, then makes sure that the process ends.
 
-    `begin_close(done)` starts the orderly part on the loop and sets `done` when it is over; a
-    loop that is blocked gets no more than ORDERLY_SECONDS. Then what `kill_with_us` was told
-    is killed, `flush(seconds)` may finish, and the process is gone HARD_SECONDS after the
-    reason at the latest. `orphaned()` is called where the process that unpacked this one is gone;
-    `exit_code()` is asked last.
+    `begin_close(reason, done)` starts the orderly part on the loop and sets `done` at its end; a
+    blocked loop gets at most ORDERLY_SECONDS. Then the functions given to `kill_with_us` run,
+    `flush(seconds)` may finish, and the process is gone at most HARD_SECONDS after the reason.
+    `orphaned()` is called if the process that unpacked this one is gone; `exit_code()` comes last.
     """
 
     def __init__(
@@ -55,21 +54,21 @@ class Watchdog:
         self._ringer.setblocking(False)
 
     def start(self, process_id: int | None, unpacker_id: int | None) -> None:
-        """Watch; `process_id` is the editor's, from `initialize`.
+        """Start watching; `process_id` is the editor's, from `initialize`.
 
-        `unpacker_id` is the process that unpacked this one, watched too where there is one.
+        `unpacker_id` is the process that unpacked this one, if any; it is watched too.
         """
         self._process_id = process_id
         self._unpacker = None if unpacker_id is None else _Parent(unpacker_id)
         threading.Thread(target=self._run, name="kode-watchdog", daemon=True).start()
 
     def catch_signals(self) -> None:
-        """End on the signals that ask a process to. On the main thread, with the loop running.
+        """End the process on termination signals. Call on the main thread, with the loop running.
 
         Events of a Windows console are ignored.
 
-        Python runs handlers on the main thread, which may be blocked: it is the wake-up
-        descriptor, written by the C handler, that tells the watchdog.
+        Python runs handlers on the main thread, which may be blocked. So the watchdog reads the
+        wake-up descriptor, which the C handler writes.
         """
         signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
         for name in _SIGNALS:
@@ -78,9 +77,9 @@ class Watchdog:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
 
     def end(self, reason: str) -> None:
-        """End the process. From any thread; the first reason counts."""
+        """End the process. Call it from any thread; the first reason counts."""
         self._reasons.append(reason)
-        with suppress(OSError):  # full: it rings already
+        with suppress(OSError):  # the buffer is full: the watchdog will wake up anyway
             self._ringer.send(b"\0")
 
     def kill_with_us(self, kill: Callable[[], None]) -> None:
@@ -123,7 +122,7 @@ class Watchdog:
 
 
 def _leave_it_to_the_watchdog(_number: int, _frame: object) -> None:
-    """A handler must be there for the wake-up descriptor to be written."""
+    """Do nothing: the wake-up descriptor is written only if a handler exists."""
 
 
 class _Process:
@@ -150,7 +149,7 @@ class _Process:
             os.kill(self._id, 0)
         except ProcessLookupError:
             return False
-        except OSError:  # it lives, but is not ours
+        except OSError:  # it is alive, but belongs to another user
             return True
         return True
 
@@ -163,13 +162,13 @@ class _Parent:
         self._process = _Process(process_id)
 
     def bell(self) -> list[int]:
-        """A descriptor that can be read when it is gone, where there is one: its death is told."""
+        """Return a descriptor that becomes readable when the process ends, if there is one."""
         if sys.platform == "linux" and self.alive():
             with suppress(OSError):  # before Linux 5.3
                 return [os.pidfd_open(self._id)]
         return []
 
     def alive(self) -> bool:
-        if sys.platform == "win32":  # the id of a parent stays, even when it is another's
+        if sys.platform == "win32":  # the parent id never changes here, even if reused
             return self._process.alive()
         return os.getppid() == self._id
