@@ -1,4 +1,4 @@
-"""A job without an editor: described in a file, run in a sandbox, judged by what it delivers."""
+"""Runs a job without an editor: described in a file, run in a sandbox, judged by deliverables."""
 
 from kode_sidecar.jobs.run.contracts import RunIds, RunOptions, RunServices
 from kode_sidecar.jobs.run.run_config import (

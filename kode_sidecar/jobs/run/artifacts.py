@@ -1,4 +1,4 @@
-"""What a run made: the manifest of its artifacts, and whether the deliverables are there (B4)."""
+"""Lists the artifacts of a run in a manifest, and checks its deliverables (B4)."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ from kode_sidecar.jobs.run.sandbox import (
 
 ARTIFACT_MANIFEST = "artifact-manifest.json"
 MAX_FILES = 1_000
-"""How many files of one run are noted as delivered."""
+"""The most files of one run that are listed as delivered."""
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class ArtifactManifest(Struct, frozen=True, kw_only=True):
 
 
 class Artifacts:
-    """`artifact-manifest.json`, which is there from the beginning.
+    """Writes `artifact-manifest.json`, which exists from the start.
 
     `required` are the paths of required deliverables. Raises KodeError `Storage`.
     """
@@ -57,7 +57,7 @@ class Artifacts:
         self._save()
 
     def add(self, path: str, *, kind: str, created_by: str, content_type: str = "") -> None:
-        """Note a file by its sandbox-relative path; noted again, what is given anew replaces.
+        """List a file by its sandbox-relative path; a second call replaces what it gives anew.
 
         `kind` is `deliverable`, `workspace`, `memory`, `tool_output` or `event_data`,
         `created_by` a tool's name or `runtime`. Also raises KodeError `PathOutsideRoots`.
@@ -65,7 +65,7 @@ class Artifacts:
         anchor, parts = screened(path)
         name = "/".join(parts)
         if anchor or not parts or parts[0] not in ZONES:
-            # Not even a bug may put a way out of the sandbox into the manifest.
+            # Even a bug must not put a path out of the sandbox into the manifest.
             self._sandbox.locate(path, "read")
         known = self._found.get(name)
         self._found[name] = Artifact(
@@ -81,7 +81,7 @@ class Artifacts:
 
     @property
     def found(self) -> tuple[Artifact, ...]:
-        """Return what is in the manifest, by path."""
+        """The artifacts in the manifest, sorted by path."""
         return tuple(self._found[path] for path in sorted(self._found))
 
     def _save(self) -> None:
@@ -91,9 +91,9 @@ class Artifacts:
 
 @dataclass(frozen=True)
 class CheckedDeliverable:
-    """One deliverable of the configuration. `problem` is empty where it is as it must be.
+    """One deliverable of the configuration, checked. `problem` is empty if it is as required.
 
-    `refusal` is there when its path leads elsewhere.
+    `refusal` is set if its path leads out of the sandbox.
     """
 
     path: str
@@ -105,21 +105,21 @@ class CheckedDeliverable:
 
     @property
     def ok(self) -> bool:
-        """True if it is there as it must be."""
+        """True if the deliverable is as required."""
         return not self.problem
 
 
 def check_deliverables(
     wanted: Sequence[DeliverablePart], sandbox: Sandbox
 ) -> tuple[CheckedDeliverable, ...]:
-    """Look for each deliverable, in the order given."""
+    """Check each deliverable, in the order given."""
     return tuple(_check(one, sandbox) for one in wanted)
 
 
 def delivered_files(sandbox: Sandbox) -> list[str]:
-    """Return what lies under `deliverables/`, asked for or not, however it was made.
+    """Return the files under `deliverables/`, requested or not, however they were made.
 
-    Plain files with one name only, sandbox-relative, the first `MAX_FILES` by path.
+    Only regular files with a single name, sandbox-relative, the first `MAX_FILES` by path.
     """
     found: list[str] = []
     for folder, folders, names in os.walk(sandbox.zone(DELIVERABLES)):
@@ -135,7 +135,7 @@ def delivered_files(sandbox: Sandbox) -> list[str]:
 
 
 def missing_error(found: Sequence[CheckedDeliverable]) -> ErrorInfo | None:
-    """Return the error for required deliverables that are not there; None if all are."""
+    """Return the error for required deliverables that are not as required; None if all are."""
     missing = [one for one in found if one.required and not one.ok]
     if not missing:
         return None

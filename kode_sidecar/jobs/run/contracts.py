@@ -1,4 +1,4 @@
-"""The options of a run, and what all runs share. Open to all packages."""
+"""The options of a run, and what all runs share. Any package may import this module."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,20 +32,20 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Watch = Callable[[RunEvent | BlockDelta], None]
 """Called on the event loop with each event after it is on disk; must not raise.
 
-Only where `runtime.stream` is on it also gets the text of an answer while it grows.
+If `runtime.stream` is on, it also gets the text of an answer as it grows.
 """
 
 
 @dataclass(frozen=True)
 class RunIds:
-    """The ids that the caller chose, empty for new ones. Each may become the name of a folder."""
+    """The ids that the caller chose, empty for new ones. Each may become a folder's name."""
 
     session_id: str = ""
     task_id: str = ""
     run_id: str = ""
 
     def check(self) -> None:
-        """Raise KodeError `PathOutsideRoots` for an id that no folder should be named by."""
+        """Raise KodeError `PathOutsideRoots` for an id that is unsafe as a folder's name."""
         for name in ("session_id", "task_id", "run_id"):
             text: str = getattr(self, name)
             if text and not is_plain_id(text):
@@ -60,8 +60,8 @@ class RunIds:
 class RunOptions:
     """The options of one run. `prompt` is the task, or the file that holds it.
 
-    `sandbox` is the folder of the run, else one below the state folder. A `dry_run` ends before
-    the engine.
+    `sandbox` is the folder of the run; None means one below the state folder. A `dry_run` ends
+    before the engine starts.
     """
 
     config: Path
@@ -83,7 +83,7 @@ def is_plain_id(text: str) -> bool:
 
 
 RunServers = tuple[Tool, Callable[[], Awaitable[None]]]
-"""The MCP servers of one run: the tool that finds and calls what they offer, and their end."""
+"""The MCP servers of one run: the tool that finds and calls their tools, and what closes them."""
 
 
 def _no_servers(_names: Sequence[str]) -> RunServers:
@@ -95,13 +95,12 @@ def _no_servers(_names: Sequence[str]) -> RunServers:
 class RunServices:
     """What all runs of a process share.
 
-    `environ` are the user's variables and the process's own. `target` gives the model behind a
-    name, for engines that ask it themselves. `limit_instruction` is told at the step limit.
-    `open_sessions` keeps the sessions of runs, saved by a saver that the run closes; `budgets` are
-    what their requests are paid from.
-    `open_memory` makes the memory of a service, of which nothing is asked yet.
-    `report_bug(where, error)` gets exceptions that should not exist. `open_servers` makes the MCP
-    servers that a run names, of which none is started yet.
+    `environ` are the user's variables and the process's own. `target` returns the model behind a
+    name, for engines that ask it themselves. `limit_instruction` is sent at the step limit.
+    `open_sessions` opens the sessions of runs, saved by a saver that the run closes; `budgets` pay
+    for their requests. `open_memory` makes the memory of a service without connecting to it.
+    `report_bug(where, error)` gets unexpected exceptions. `open_servers` makes the MCP servers that
+    a run names without starting them.
     """
 
     storage_root: Path

@@ -1,7 +1,7 @@
 """The engines of a run (B12): each drives the turn of the run's session.
 
-`native` is the kernel's own loop, `scripted` the same with a file for a model, and `pydantic-ai`
-another loop, loaded late.
+`native` is the kernel's loop, `scripted` is that loop with a script as its model, and `pydantic-ai`
+is another loop, loaded late.
 """
 
 from collections import deque
@@ -35,16 +35,16 @@ from kode_sidecar.jobs.run.sandbox import source_path
 
 @dataclass(frozen=True)
 class Engine:
-    """The loop of the turn, and the model that it asks."""
+    """An engine: the loop of the turn, and the model that it asks."""
 
     run_turn: RunTurn
     model: ModelClient
 
 
 def make_engine(config: RunConfig, folder: Path, services: RunServices) -> Engine:
-    """Make the engine that a configuration names; `folder` is that of the configuration.
+    """Make the engine that a configuration names; `folder` is the configuration's folder.
 
-    Raises KodeError `ConfigInvalid`, also where an extra is not installed, and `PathOutsideRoots`.
+    Raises KodeError `ConfigInvalid`, also if an extra is not installed, and `PathOutsideRoots`.
     """
     _check_currency(config, services)
     if config.runtime.script is not None:
@@ -68,9 +68,9 @@ def _check_currency(config: RunConfig, services: RunServices) -> None:
 
 
 def engine_failure(end: TurnEnd) -> ErrorInfo | None:
-    """Return the failure that an engine ended with; None where its work counts.
+    """Return the failure that an engine ended with; None if its work counts.
 
-    A model that was stopped by `max_steps` summed up: what it made counts.
+    Work that ended at `max_steps` counts, because the model still summed it up.
     """
     if end.stop_reason in ("error", "interrupted", "budget"):
         return end.error or failure("InternalError", "The model's turn ended without a reason.")
@@ -85,7 +85,7 @@ def engine_failure(end: TurnEnd) -> ErrorInfo | None:
 
 def _pydantic_ai(config: RunConfig, services: RunServices) -> RunTurn:
     try:
-        # Late: an optional extra, and a second to load.
+        # Imported late: an optional extra that takes a second to load.
         from kode_sidecar.jobs.run.pydantic_ai_engine import (  # noqa: PLC0415
             PydanticAIEngine,
         )
@@ -108,7 +108,7 @@ class ScriptedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ScriptedStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. With `fail` the engine fails there, with that text."""
+    """One answer. With `fail` the engine fails at this step, with that text."""
 
     say: str = ""
     calls: tuple[ScriptedCall, ...] = ()
@@ -116,7 +116,7 @@ class ScriptedStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the scripted engine plays, as its file says it:
+    """The script of the scripted engine, as in its file:
 
     steps:
     - say: I look at the file first.
@@ -139,10 +139,10 @@ def read_script(text: str, name: str) -> Sequence[ScriptedStep]:
 
 
 class ScriptedModel:
-    """`ModelClient` that plays a script, whose calls are run by the real tools.
+    """`ModelClient` that plays a script; the real tools run its calls.
 
     For tests, and for trying out a configuration offline. The work ends after the first step
-    without calls, at the script's end, or at the limit of steps: it sums nothing up.
+    without calls, at the script's end, or at the step limit, without a summary.
     """
 
     def __init__(self, steps: Sequence[ScriptedStep]) -> None:

@@ -1,7 +1,7 @@
-"""The editor of a job: a folder, changed on disk below the guard of its sandbox (F19).
+"""The editor of a job: applies edits to a folder on disk, guarded by its sandbox (F19).
 
-A session asks its editor for everything that is the user's. Here nobody is: what the policy allows
-was allowed before, everything else is refused.
+A session asks its editor for everything the user decides. A job has no user: the policy has already
+allowed what it allows, and everything else is refused.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class FolderEditor:
         self._ends: dict[str, asyncio.Future[TurnCompleted]] = {}
 
     def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
-        """Done when the turn is over, and everything of it was recorded."""
+        """Return a future that is done when the turn has ended and all its events are recorded."""
         return self._ends.setdefault(turn_id, asyncio.get_running_loop().create_future())
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
@@ -55,14 +55,14 @@ class FolderEditor:
                 self.turn_end(event.turn_id).set_result(event)
 
     def publish_delta(self, delta: BlockDelta) -> None:
-        """Record text that grows."""
+        """Record the growth of a text."""
         self._record(delta)
 
     async def flow(self) -> None:
         """Return at once: every event is on disk when it is published."""
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """Do an edit on disk, where the sandbox may be written to."""
+        """Apply an edit on disk, within the writable zones of the sandbox."""
         try:
             if isinstance(edit, FileEdit):
                 await self._change(edit)
@@ -93,13 +93,13 @@ class FolderEditor:
             await asyncio.to_thread(delete_file, place)
 
     def _writable(self, uri: str) -> Location:
-        """Return the place of a file. Raises KodeError `PathOutsideRoots` where none is written."""
+        """Return a file's place. Raises KodeError `PathOutsideRoots` outside writable zones."""
         place = self._workspace.locate(uri)
         self._sandbox.locate(place.display, "write")
         return place
 
     def can_change_files(self, kind: FileChangeKind) -> bool:
-        """Return True: whole files are the folder's own."""
+        """Return True: the sidecar itself creates, moves and deletes files."""
         del kind
         return True
 
@@ -109,17 +109,17 @@ class FolderEditor:
         return False
 
     async def refresh(self, uri: str) -> None:
-        """Do nothing: files are as they are on disk."""
+        """Do nothing: the only texts are those on disk."""
 
     def warn(self, line: str) -> None:
-        """Do nothing: nobody develops an editor here."""
+        """Do nothing: a job has no editor whose developer could read it."""
 
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Refuse: what the policy allows is not asked for."""
+        """Refuse: calls that the policy allows never ask."""
         return next((one.option_id for one in question.options if one.kind == "reject"), None)
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Raise KodeError `CapabilityMissing`: there is nobody to choose."""
+        """Raise KodeError `CapabilityMissing`: a job has no user to choose."""
         del question
         text = "Nobody is here to answer: this is a job. Decide yourself, and say what you assumed."
         raise KodeError("CapabilityMissing", text)

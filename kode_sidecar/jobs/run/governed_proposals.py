@@ -18,15 +18,15 @@ from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 PlaceCheck = Callable[[Location], None]
-"""Raises KodeError where a place must not be written to."""
+"""Raises KodeError if a place must not be written to."""
 
 
 @dataclass
 class WrittenFiles:
-    """What was done to the files of a project.
+    """The changes that tools made to the files of a project.
 
-    `origins` leads from where a moved file is to where it was at first; `touched` are the places
-    of all files that were written.
+    `origins` maps a moved file's current path to its first one; `touched` are the paths of all
+    files that were written.
     """
 
     origins: dict[Path, Path] = field(default_factory=dict[Path, Path])
@@ -35,11 +35,11 @@ class WrittenFiles:
 
 @dataclass(frozen=True)
 class GovernedProposals:
-    """`tools.proposals.Proposals` over those of a session, which applies them at once.
+    """`tools.proposals.Proposals` that checks the policy, then asks the session to apply the edit.
 
-    `check_place` is asked for every target, `check_free` for those of new files too; `done` gets
-    each file that is there afterwards. A permission of the policy also answers what the session's
-    own `gate` would ask about sensitive files.
+    `check_place` is called for every target, `check_free` also for those of new files; `done` gets
+    each file that exists afterwards. If the policy allows a sensitive file, the session's own
+    `gate` does not ask about it.
     """
 
     session: Proposals
@@ -52,7 +52,7 @@ class GovernedProposals:
     done: Callable[[Location, ToolCall], None]
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """Write what `rewrite` makes of the file. Also raises `Unencodable`, `NotEditable`."""
+        """Write the result of `rewrite`. Also raises KodeError `Unencodable`, `NotEditable`."""
         place = self._allow(call, "", path)
 
         def writable(document: Document, text: str) -> str:
@@ -73,7 +73,7 @@ class GovernedProposals:
         return _applied(proposed, "Created", "Your file was created:")
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
-        """Rename a file; `written.origins` has where it was at first."""
+        """Move a file; `written.origins` records its first path."""
         leaving, place = self._allow(call, "move", source), self._allow(call, "move", target)
         self.check_free(place)
         proposed = await self.session.propose_move(source, target, call)
@@ -95,7 +95,7 @@ class GovernedProposals:
         return _applied(proposed, "Deleted", "The file was deleted:")
 
     def _note(self, place: Location, proposed: Proposed, call: ToolCall) -> None:
-        """Note a file that was written. Raises KodeError `ToolFailed` where it was not."""
+        """Record a file as written. Raises KodeError `ToolFailed` if it was not."""
         try:
             document = self.workspace.document(place.display, purpose="read")
         except KodeError:
@@ -113,13 +113,13 @@ class GovernedProposals:
         sensitive = self.workspace.is_sensitive(path)
         check_allowed(self.policy, tool, Subject(place.display, sensitive))
         if sensitive:
-            with suppress(KodeError):  # a name that is no pattern: the session refuses it
+            with suppress(KodeError):  # the name is no valid pattern: the session will refuse it
                 self.gate.set_rule(tool, place.display, "allow")
         return place
 
 
 def _applied(proposed: Proposed, did: str, told: str) -> Proposed:
-    """Return it in the words of an edit that nobody had to decide."""
+    """Return the proposal worded as an edit that is already applied."""
     name = proposed.path
     return replace(proposed, summary=f"{did} {name}", message=f"{told} {name}.")
 
@@ -129,7 +129,7 @@ def _not_done(proposed: Proposed) -> KodeError:
 
 
 def _check_bytes(place: Location, document: Document, after: str) -> None:
-    """Raise KodeError where a text cannot be written, or lines that stay would change bytes."""
+    """Raise KodeError if a text cannot be encoded, or if unchanged lines would change bytes."""
     try:
         after.encode(document.encoding)
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
 """Copies the project of a run into its sandbox; the project itself is only read (B4).
 
-What was copied is also kept in one archive: the patch is made against that, so that it fits even
-when the project has changed meanwhile.
+The copied files are also saved in an archive. The patch is made against that archive, so it does
+not depend on later changes of the project.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _SHA256 = "[extensions]\n\tobjectformat = sha256\n"
 
 @dataclass(frozen=True)
 class CopyLimits:
-    """Beyond `files` or `total_bytes` nothing is copied; a file beyond `file_bytes` is left out."""
+    """Above `files` or `total_bytes` the copy fails; a file above `file_bytes` is left out."""
 
     files: int = 20_000
     file_bytes: int = MAX_FILE_BYTES
@@ -48,7 +48,7 @@ class CopyLimits:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that was not copied, or is not in a patch, and why."""
+    """A file that was not copied, or is missing from a patch, and why."""
 
     path: str
     reason: str
@@ -86,7 +86,7 @@ class ProjectCopy:
             )
 
     def _is_taken(self, path: Path) -> bool:
-        """Return whether the project has something there that a patch would not take away."""
+        """Return whether the project has something there that was not copied, or a link."""
         if os.path.islink(path) or not os.path.isdir(path):
             return os.path.lexists(path)
         below = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -94,7 +94,7 @@ class ProjectCopy:
 
 
 async def import_project(scope: RunScope, base: Path) -> ProjectCopy | None:
-    """Copy the project of `workspace.import` into the sandbox; None where there is none.
+    """Copy the project of `workspace.import` into the sandbox; return None if there is none.
 
     `base` is the folder of the configuration. The project is only read. Raises KodeError
     `ConfigInvalid`, `PathOutsideRoots`, `TooLarge`, `Storage`.
@@ -142,20 +142,20 @@ async def import_project(scope: RunScope, base: Path) -> ProjectCopy | None:
 
 
 def told_left_out(left_out: Sequence[LeftOut]) -> list[str]:
-    """Return lines for an event that say which files were left out and why; the first fifty."""
+    """Return the lines of an event: which files were left out and why, at most fifty of them."""
     told = [f"{quoted(one.path)}: {one.reason}" for one in left_out[:_MAX_TOLD]]
     more = len(left_out) - len(told)
     return [*told, f"and {more} more"] if more else told
 
 
 def place_in(root: Root, parts: tuple[str, ...]) -> Location:
-    """Return the place of names that a walk found below a root, where no link is on the way."""
+    """Return the place of a path that a walk found below a root, with no link on the way."""
     name = "/".join(parts) or "."
     return Location(root, root.path.joinpath(*parts), root.real.joinpath(*parts), parts, name)
 
 
 def file_mode(place: Location, known: str = PLAIN) -> str:
-    """Return a file's mode as Git writes it; `known` on Windows, which has no such thing."""
+    """Return a file's mode as Git writes it; `known` on Windows, which has no such modes."""
     if sys.platform == "win32":
         return known
     return EXECUTABLE if os.lstat(place.real).st_mode & stat.S_IXUSR else PLAIN
@@ -172,12 +172,12 @@ def copy_project(
     limits: CopyLimits = CopyLimits(),
     stopped: Callable[[], bool] = lambda: False,
 ) -> ProjectCopy:
-    """Copy a project into an empty folder, without the sandbox `apart` that may lie in it.
+    """Copy a project into an empty folder, except the sandbox `apart`, which may lie in it.
 
-    No link is followed. Git's own folder, ignored files, files with credentials and what `exclude`
-    (patterns as in `.gitignore`) matches are left out; files `named` by their path below the
-    project are copied although they are ignored or hold credentials. Blocking; it ends early when
-    `stopped()`.
+    No link is followed. Git's own folder, ignored files, files with credentials and matches of
+    `exclude` (patterns as in `.gitignore`) are left out; files `named` by their path below the
+    project are copied even if they are ignored or hold credentials. Blocks; ends early once
+    `stopped()` is true.
 
     Raises KodeError: `ConfigInvalid` and `PathOutsideRoots` for a name that cannot be copied,
     `TooLarge`, `Storage`, `Cancelled`.
@@ -217,7 +217,7 @@ def _files_to_copy(
     limits: CopyLimits,
     stopped: Callable[[], bool],
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the names of each file to copy, and of links, which are refused when they are read."""
+    """Yield the path parts of each file to copy, and of links, which are refused when read."""
     excluded = [compile_glob(pattern) for pattern in exclude]
 
     def matches(path: str) -> bool:
@@ -238,7 +238,7 @@ def _check_stopped(stopped: Callable[[], bool]) -> None:
 
 
 def _named(source: Root, path: str) -> tuple[str, ...]:
-    """Return the names of a file to copy. Raises KodeError `ConfigInvalid`, `PathOutsideRoots`."""
+    """Return the parts of a file's path. Raises KodeError `ConfigInvalid`, `PathOutsideRoots`."""
     place = locate(path, (source,), os.path.lexists)
     if is_refused(place.below) or not os.path.isfile(place.real):
         what = "belongs to Git" if is_refused(place.below) else "is no file of the project"
@@ -279,11 +279,11 @@ def _too_large(what: str) -> KodeError:
 def copy_history(
     project: Path, copy: Path, max_bytes: int, stopped: Callable[[], bool] = lambda: False
 ) -> None:
-    """Copy the history of `project` into `copy`. Blocking; it ends early when `stopped()`.
+    """Copy the history of `project` into `copy`. Blocks; ends early once `stopped()` is true.
 
     Branches, tags, objects and the index are copied. Hooks, the configuration, the reflogs and the
-    addresses of remotes are not: `git diff` and `git log` work, and nothing in the copy can reach
-    out or name a program.
+    addresses of remotes are not: `git diff` and `git log` work, but nothing in the copy can contact
+    a remote or name a program.
 
     Raises KodeError `ConfigInvalid` for a project that has none of its own, `TooLarge`, `Storage`,
     `Cancelled`.
@@ -321,7 +321,7 @@ def _has_whole_history(folder: Path) -> bool:
 
 
 def _history(folder: Path) -> Iterator[Path]:
-    """Yield the plain files of the history; links are left alone."""
+    """Yield the regular files of the history, but no links."""
     candidates = [folder / name for name in _GIT_FILES]
     for name in _GIT_FOLDERS:
         for parent, folders, names in os.walk(folder / name):
@@ -333,7 +333,7 @@ def _history(folder: Path) -> Iterator[Path]:
 
 
 def _git_config(folder: Path) -> str:
-    """Return a configuration that says how the objects are kept, and nothing else."""
+    """Return a configuration with the format of the objects, and nothing else."""
     theirs = (folder / "config").read_text("utf-8", "replace").lower().replace(" ", "")
     long = "objectformat=sha256" in theirs
     return _GIT_CONFIG.format(version=1 if long else 0) + (_SHA256 if long else "")

@@ -1,4 +1,4 @@
-"""Delivers what became of a copied project, as a patch that `git apply` accepts on it (B4)."""
+"""Delivers the changes to a copied project as a patch for `git apply` (B4)."""
 
 import asyncio
 import hashlib
@@ -41,7 +41,7 @@ ChangeKind = Literal["changed", "created", "deleted", "moved"]
 class ChangedPath:
     """A file of a patch; `origin` is where a moved file was.
 
-    `sensitive` says why a file that no tool wrote, so a command did, can run code by itself.
+    `sensitive` says why the file can run code by itself, if a command and no tool wrote it.
     """
 
     path: str
@@ -52,7 +52,7 @@ class ChangedPath:
 
 @dataclass(frozen=True)
 class ProjectChanges:
-    """A patch, empty where nothing changed; `left_out` are changed files that it cannot hold."""
+    """A patch, empty if nothing changed; `left_out` are changed files that it cannot hold."""
 
     patch: bytes
     files: tuple[ChangedPath, ...]
@@ -78,7 +78,7 @@ async def deliver_changes(scope: RunScope, copy: ProjectCopy, written: WrittenFi
             CHANGES_PATCH, kind="deliverable", created_by="runtime", content_type="text/x-diff"
         )
     else:
-        with suppress(FileNotFoundError):  # a program may have written one; it would be a lie
+        with suppress(FileNotFoundError):  # a program may have written a false one
             place.real.unlink()
     scope.log.event(
         "workspace.changed",
@@ -89,7 +89,7 @@ async def deliver_changes(scope: RunScope, copy: ProjectCopy, written: WrittenFi
 
 
 def change_summary(changes: ProjectChanges) -> str:
-    """Return what the user is told of a patch, with what in it no tool wrote and may run."""
+    """Return the summary of a patch; it warns of files written by commands that can run code."""
     if not changes.files:
         return "The project is unchanged."
     count = f"{len(changes.files)} file{'' if len(changes.files) == 1 else 's'}"
@@ -118,8 +118,8 @@ def project_changes(
 ) -> ProjectChanges:
     """Return the patch that turns the project, as it was copied, into the copy as it is now.
 
-    A new file that is ignored is in it only if `touched`. `origins` maps the new place of a moved
-    file to its old one. Blocking; it ends early when `stopped()`. Raises KodeError `Storage`.
+    It holds a new ignored file only if `touched`. `origins` maps the new path of a moved file to
+    its old one. Blocks; ends early once `stopped()` is true. Raises KodeError `Storage`.
     """
     by_tools = {parts for path in touched if (parts := _below(copy, path))}
     now, left_out = _now(copy, by_tools, stopped)
@@ -157,7 +157,7 @@ def _now(
         try:
             if not path.isprintable():
                 raise KodeError("Denied", "Its name is none on every system.")
-            if _is_refused_by_git(parts):  # for one such name it refuses the whole patch
+            if _is_refused_by_git(parts):  # one such name makes Git refuse the whole patch
                 raise KodeError("Denied", "Git takes no file of that name.")
             copy.check_free(place)
             data = read_regular(place)
@@ -175,7 +175,7 @@ def _is_refused_by_git(parts: Sequence[str]) -> bool:
 
 
 def _is_gone(path: Path) -> bool:
-    """Return whether nothing is there, or a folder, whose files are listed by themselves."""
+    """Return whether nothing is there, or only a folder: the files in it are listed themselves."""
     return not os.path.lexists(path) or (os.path.isdir(path) and not os.path.islink(path))
 
 
@@ -187,7 +187,7 @@ def _below(copy: ProjectCopy, path: Path) -> tuple[str, ...]:
 def _moved(
     copy: ProjectCopy, origins: Mapping[Path, Path], now: Mapping[str, PatchedFile]
 ) -> dict[str, str]:
-    """Return the old path of each moved file by its new path, where the old one is free now."""
+    """Return the old path of each moved file by its new path, if the old path is free now."""
     moved: dict[str, str] = {}
     for place, origin in origins.items():
         new, old = ("/".join(_below(copy, path)) for path in (place, origin))

@@ -1,7 +1,7 @@
-"""Pydantic AI as an engine (B12): its agent asks the model, the tools stay ours.
+"""Pydantic AI as an engine (B12): its agent asks the model, our tools run the calls.
 
-The extra `kode-sidecar[pydantic-ai]`; only `engines` imports this file, and late. Source: Pydantic
-AI's documentation, "Iterating over an agent's graph" and "Toolsets".
+Needs the extra `kode-sidecar[pydantic-ai]`, so only `engines` imports this file, and late. Source:
+Pydantic AI's documentation, "Iterating over an agent's graph" and "Toolsets".
 """
 
 import json
@@ -113,9 +113,9 @@ class _Turn:
 
 
 class _OurTools(AbstractToolset[object]):
-    """The tools of a run as Pydantic AI takes them; arguments are checked by the kernel.
+    """Offers the tools of a run to Pydantic AI; the kernel checks the arguments.
 
-    `answers` are the calls of the newest answer, each to be run once.
+    `answers` runs the calls of the newest answer, each once.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -126,11 +126,11 @@ class _OurTools(AbstractToolset[object]):
 
     @property
     def id(self) -> str:
-        """Return its name among toolsets."""
+        """The name of this toolset."""
         return "kode"
 
     async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:
-        """Return the tools, none once they are withdrawn."""
+        """Return the tools, or none once they are withdrawn."""
         del ctx
         return {} if self.withdrawn else {tool.tool_def.name: tool for tool in self._made()}
 
@@ -141,12 +141,12 @@ class _OurTools(AbstractToolset[object]):
         ctx: RunContext[object],
         tool: ToolsetTool[object],
     ) -> str:
-        """Run a call; return what the model reads of it."""
+        """Run a call; return the result that the model reads."""
         del name, tool_args, tool
         return await self.answer(ctx.tool_call_id or "")
 
     async def answer(self, call_id: str) -> str:
-        """Run a call of the newest answer; return what the model reads of it."""
+        """Run a call of the newest answer; return the result that the model reads."""
         assert self.answers is not None, "asked before it is answered"
         return await self.answers.run(call_id)
 
@@ -168,14 +168,14 @@ class _OurTools(AbstractToolset[object]):
 
 
 class _Answers:
-    """The calls of one answer. Pydantic AI chooses their order, and each is run once."""
+    """Runs each call of one answer once, in the order that Pydantic AI chooses."""
 
     def __init__(self, run: ToolRun, calls: Sequence[ToolUseBlock]) -> None:
         self._run = run
         self._left = [call.tool_use_id for call in calls]
 
     async def run(self, call_id: str) -> str:
-        """Run the call of that id; return what the model reads of it."""
+        """Run the call with this id; return the result that the model reads."""
         position = self._left.index(call_id)
         self._left[position] = ""  # a model may use an id twice
         result = await self._run.run_one(position)
@@ -183,9 +183,9 @@ class _Answers:
 
 
 class _NodeModel:
-    """`ModelClient` of one step: Pydantic AI asks, and its answer comes as our events.
+    """`ModelClient` of one step: Pydantic AI asks, and its answer becomes our events.
 
-    `after` is the node that follows.
+    `after` is the node that follows the answer.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class _NodeModel:
         self.after: CallToolsNode[object, str] | None = None
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """Return None: that was looked at before."""
+        """Return None: the engine has already checked this."""
         del model
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -220,7 +220,7 @@ class _NodeModel:
             yield [TextDelta(response.text)]
         for index, call in enumerate(response.tool_calls):
             started = ToolUseStarted(index, call.tool_call_id, call.tool_name)
-            # As the model wrote them: Pydantic AI would wrap what is no JSON.
+            # The arguments as the model wrote them: Pydantic AI would wrap invalid JSON.
             raw = call.args if isinstance(call.args, str) else call.args_as_json_str()
             yield [started, ToolUseDelta(index, raw)]
         yield [UsageReported(_usage(response))]
@@ -239,7 +239,7 @@ class _NodeModel:
 
 
 class _Task:
-    """One task. `rounds` counts the answers with tool calls."""
+    """Runs one task. `_rounds` counts the answers with tool calls."""
 
     def __init__(self, turn: _Turn, config: RunConfig, target: Target) -> None:
         self._turn = turn
@@ -296,7 +296,7 @@ class _Task:
         return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
 
     def _prepare(self, node: ModelRequestNode[object, str], told: Mapping[str, str]) -> None:
-        """Put our own words into a request: of unknown calls, and of the limit of steps."""
+        """Put our texts into a request: answers to unknown calls, and the step limit's text."""
         node.request.parts = [_answered(part, told) for part in node.request.parts]
         if self._rounds >= self._config.runtime.max_steps and not self._tools.withdrawn:
             self._tools.withdrawn = True
@@ -316,9 +316,9 @@ class _Task:
             yield
 
     async def _answer_unknown(self, calls: Sequence[ToolUseBlock]) -> dict[str, str]:
-        """Return what the model is told of calls that Pydantic AI knows no tool for, by call id.
+        """Return our answers, by call id, to calls of tools that Pydantic AI does not know.
 
-        They are recorded like all others; a refusal has its own words.
+        Unknown and invalid calls are recorded like all others; a refusal is worded by us.
         """
         told: dict[str, str] = {}
         for call in calls:
@@ -330,7 +330,7 @@ class _Task:
 
 
 def _http(target: Target) -> DefaultAsyncHttpxClient:
-    """Make a client like our own (W9): no proxy of the system, no redirects, patience."""
+    """Make a client like our own (W9): no system proxy, no redirects, our timeouts."""
     config, times = target.config, target.config.timeouts
     return DefaultAsyncHttpxClient(
         trust_env=False,
@@ -388,7 +388,7 @@ def _answered(part: ModelRequestPart, answers: Mapping[str, str]) -> ModelReques
 
 
 def _error(error: AgentRunError, target: Target) -> ErrorInfo:
-    """Return the failure as the rest of the sidecar words it, without the key."""
+    """Return the failure, worded as elsewhere in the sidecar, without the key."""
     errors = target.config.errors()
     if isinstance(error, ModelHTTPError):
         said = error.body if isinstance(error.body, str) else json.dumps({"error": error.body})

@@ -1,7 +1,7 @@
 """The configuration of a run (B2): its fields, their defaults and their checks.
 
 An unknown field, a wrong type or a value out of bounds is refused with file, line and field. Lists
-whose order means nothing are sorted, so that equal configurations have equal fingerprints."""
+without a meaningful order are sorted, so that equal configurations have equal fingerprints."""
 
 import hashlib
 import json
@@ -36,13 +36,13 @@ class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SchemaPart(_Part, frozen=True, kw_only=True):
-    """`kgent`: which form of this file it is; the only version is 1."""
+    """`kgent`: the version of the file format; the only one is 1."""
 
     schema_version: Literal[1]
 
 
 class ModelPart(_Part, frozen=True, kw_only=True):
-    """`model`, also written as its name alone. What is null is left to the provider."""
+    """`model`, may be written as its name alone. Null leaves a value to the provider."""
 
     name: Name = "ide-chat"
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = 0.3
@@ -51,10 +51,10 @@ class ModelPart(_Part, frozen=True, kw_only=True):
 
 
 class ProfilePart(_Part, frozen=True, kw_only=True):
-    """`profile`: who does the work. `id` stays the same when the words change.
+    """`profile`: who does the work. `id` stays the same when the texts change.
 
-    `language` is that of the prompts around the role; null: Chinese where the role is, else
-    English.
+    `language` is that of the prompts around the role; null means Chinese if the role has Chinese
+    characters, else English.
     """
 
     id: Id
@@ -64,10 +64,10 @@ class ProfilePart(_Part, frozen=True, kw_only=True):
 
 
 class SkillsPart(_Part, frozen=True, kw_only=True):
-    """`skills`: `enabled` ids must be found, in `folders` first, then in the user's own folder.
+    """`skills`: `enabled` ids must exist, in `folders` first, then in the user's own folder.
 
-    `max_bytes` bounds what one skill may bring into the prompt, references included. Folders are
-    relative to the configuration.
+    `max_bytes` limits what one skill adds to the prompt, references included. Folders are relative
+    to the configuration.
     """
 
     enabled: tuple[Id, ...] = ()
@@ -76,9 +76,9 @@ class SkillsPart(_Part, frozen=True, kw_only=True):
 
 
 class ShellPart(_Part, frozen=True, kw_only=True):
-    """`tools.shell`: `run_command`. `allow` lists beginnings of argument vectors.
+    """`tools.shell`: `run_command`. `allow` lists the first words of allowed commands.
 
-    `environment` names variables a command may see besides the harmless ones.
+    `environment` names variables that a command may see besides the harmless ones.
     """
 
     enabled: bool = False
@@ -95,7 +95,7 @@ class FilesystemPart(_Part, frozen=True, kw_only=True):
 
 
 class PermissionPart(_Part, frozen=True, kw_only=True):
-    """One rule of `tools.permissions`: a tool and a path, `**` at its end for all below."""
+    """One rule of `tools.permissions`: a tool and a path; `**` at its end means all below."""
 
     tool: Name
     path: Name = "**"
@@ -103,7 +103,7 @@ class PermissionPart(_Part, frozen=True, kw_only=True):
 
 
 class ToolsPart(_Part, frozen=True, kw_only=True):
-    """`tools`: what is offered (null: everything that is on) and what is refused; deny wins.
+    """`tools`: which are offered (null: all that are on) and what is refused; deny wins.
 
     `servers` names MCP servers of the user's own settings; no others start.
     """
@@ -124,7 +124,7 @@ class ExternalMemoryPart(_Part, frozen=True, kw_only=True):
 
 
 class MemoryPart(_Part, frozen=True, kw_only=True):
-    """`memory`: what becomes of what the model wants to remember, and what it is reminded of."""
+    """`memory`: where the model's memories are written, and how many it gets back."""
 
     write_mode: WriteMode = "candidate"
     scope: Name = "default"
@@ -136,8 +136,8 @@ class WorkspacePart(_Part, frozen=True, kw_only=True):
     """`workspace`: a project to copy into the sandbox; the original is only read.
 
     `import` is relative to the configuration, `exclude` are patterns as in `.gitignore`. `include`
-    names files to copy although they are ignored or hold credentials, relative to the project.
-    With `git` the history of a Git project comes along, for commands such as `git diff`.
+    names files to copy even if they are ignored or hold credentials, relative to the project.
+    With `git` the history of a Git project is copied too, for commands such as `git diff`.
     """
 
     source: FolderPath | None = field(default=None, name="import")
@@ -186,7 +186,7 @@ class RunConfig(_Part, frozen=True, kw_only=True):
 
 
 class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the command line changes; None leaves the configuration's word.
+    """What the command line changes; None leaves the configured value.
 
     `fields` are values by the path of their field, such as `model.name`.
     """
@@ -200,10 +200,10 @@ class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -> RunConfig:
-    """Return the configuration of a text: defaults spelt out, sets sorted, overrides laid over.
+    """Return the configuration of a text: defaults filled in, sets sorted, overrides applied.
 
-    Raises KodeError `ConfigInvalid` naming file, line and field, and `PathOutsideRoots`, with the
-    same, for a path that is not safe.
+    Raises KodeError `ConfigInvalid`, or `PathOutsideRoots` for an unsafe path; both name file, line
+    and field.
     """
     overrides = overrides or Overrides()
     try:
@@ -223,13 +223,13 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
 
 
 def _expand_model(fields: dict[str, Any]) -> None:
-    """Spell out a model that is given by its name alone."""
+    """Expand a model that is given by its name alone."""
     if isinstance(fields.get("model"), str):
         fields["model"] = {"name": fields["model"]}
 
 
 def _set_field(value: dict[str, Any], path: str, new: Any) -> None:
-    """Put a value where `path` says. Raises KodeError `ConfigInvalid`."""
+    """Set the field at `path`. Raises KodeError `ConfigInvalid`."""
     *parts, last = path.split(".")
     for name in parts:
         inner = value.setdefault(name, {})
@@ -241,7 +241,7 @@ def _set_field(value: dict[str, Any], path: str, new: Any) -> None:
 
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
-    """Do the same with a file; also raises KodeError `ConfigInvalid` if it cannot be read."""
+    """Read and parse a configuration. Also raises KodeError `ConfigInvalid` if unreadable."""
     return parse_run_config(read_text(path), path.name, overrides)
 
 
@@ -262,7 +262,7 @@ def read_text(path: Path) -> str:
 
 
 def _sorted(config: RunConfig) -> RunConfig:
-    """Return what is a set in meaning in one order, each thing once."""
+    """Sort the lists that mean sets, without duplicates."""
     shell, offer = config.tools.shell, config.tools.offer
     tools = replace(
         config.tools,
@@ -287,7 +287,7 @@ def _set(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _check(config: RunConfig, document: YamlDocument, name: str, overrides: Overrides) -> None:
-    """Check what no type can say."""
+    """Check what types cannot express."""
 
     def refuse(path: str, problem: str, code: str = "ConfigInvalid") -> NoReturn:
         line = document.line_of(f"$.{path}")
@@ -320,10 +320,10 @@ def _check(config: RunConfig, document: YamlDocument, name: str, overrides: Over
 def _located(
     name: str, problem: YamlProblem, overrides: Overrides, code: str = "ConfigInvalid"
 ) -> KodeError:
-    """Return the problem with file, line and field, or with the override that it stands in."""
+    """Return the problem with file, line and field, or with the override that caused it."""
     for path in overrides.fields:
         within = problem.path == path or problem.path.startswith((f"{path}.", f"{path}["))
-        # What the file lacks stands in a section that an override may share.
+        # An unknown field is reported at its section, which an override may share.
         unknown = "unknown field" in problem.problem and path.startswith(f"{problem.path}.")
         if within or unknown:
             name, problem.line, problem.column = f"set {path}", 0, 0
@@ -339,7 +339,7 @@ def _located(
 
 
 def _override(config: RunConfig, overrides: Overrides) -> RunConfig:
-    """Lay the command line over it, under the same rules."""
+    """Apply the overrides of the command line, with the same checks."""
     runtime = {
         name: value
         for name in ("stream", "max_steps", "timeout_seconds")
@@ -362,19 +362,19 @@ MASK = "***"
 
 
 def config_fingerprint(config: RunConfig) -> str:
-    """Return the SHA-256 of the resolved configuration: equal for all that mean the same.
+    """Return the SHA-256 of the resolved configuration: equal for equal meanings.
 
-    Key order, spelt-out defaults and what the command line repeats make no difference; neither
-    does the place of the file.
+    Key order, explicit defaults, values repeated on the command line and the file's place make no
+    difference.
     """
     text = json.dumps(msgspec.to_builtins(config), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def recorded_config(config: RunConfig) -> dict[str, Any]:
-    """Return it as plain data, with names and passwords in addresses masked.
+    """Return the configuration as plain data, with names and passwords in URLs masked.
 
-    Keys themselves are never in a configuration: it names variables of the environment.
+    Keys are never in a configuration: it names environment variables instead.
     """
     data: dict[str, Any] = msgspec.to_builtins(config)
     external: dict[str, Any] | None = data["memory"]["external"]

@@ -1,6 +1,6 @@
-"""Keeps the state of a run: each step between its events, and the verdict at the end.
+"""Holds the state of a run: each step between its events, and the verdict at the end.
 
-`run.json` is written before any event tells the same, so that no record claims an end that a crash
+`run.json` is written before the event for a change, so that no record claims an end that a crash
 could still prevent."""
 
 import asyncio
@@ -54,10 +54,10 @@ class RunOver(Exception):
 
 
 class RunCourse:
-    """The state of one run and its records. Making it makes the folder and the first `run.json`.
+    """The state of one run and its records. The constructor makes the folder and `run.json`.
 
-    Setting `cancelled` ends the run before its next step. Raises KodeError `ReadOnly` when there
-    is a run in that folder already, `Storage`.
+    Setting `cancelled` ends the run before its next step. Raises KodeError `ReadOnly` if the folder
+    already holds a run, `Storage`.
     """
 
     def __init__(self, options: RunOptions, services: RunServices, watch: Watch) -> None:
@@ -80,12 +80,12 @@ class RunCourse:
 
     @property
     def result(self) -> RunResult:
-        """Return what the run has come to so far."""
+        """The result of the run so far."""
         return msgspec.convert(self.record, RunResult, from_attributes=True)
 
     @asynccontextmanager
     async def step(self, name: StepName) -> AsyncGenerator[None, None]:
-        """Do a step between its events. Raises `RunOver` where it ends the run."""
+        """Run the body as a step between its events. Raises `RunOver` if it ends the run."""
         if self.cancelled.is_set():
             raise RunOver(cancelled_verdict())
         self.change(step=name)
@@ -109,8 +109,8 @@ class RunCourse:
             raise self.failed(name, failure("InternalError", text)) from None
 
     def failed(self, name: StepName, error: ErrorInfo) -> RunOver:
-        """Record that a step failed; return what to raise in it."""
-        # When it is the disk that fails, run.json may be all that can still be written.
+        """Record that a step failed; return the exception to raise in it."""
+        # If the disk fails, run.json may be all that can still be written.
         with suppress(KodeError):
             self.log.error(name, error, correlation_id=name)
             self.log.event(
@@ -123,7 +123,7 @@ class RunCourse:
         return RunOver(on_failed_step(name, error))
 
     async def end(self, verdict: RunVerdict) -> RunResult:
-        """Record the verdict: `run.json` first, then what tells that the run is over."""
+        """Record the verdict: `run.json` first, then the events and the transcript."""
         error = None if verdict.error is None else self.log.clean_error(verdict.error)
         self.change(
             status=verdict.status,
@@ -157,7 +157,7 @@ class RunCourse:
         self.record = replace(self.record, updated_at=now, **fields)
 
     async def save(self, *, durable: bool = True) -> None:
-        """Write `run.json`; what must survive a power cut off the event loop."""
+        """Write `run.json`; `durable` survives a power cut, and is written off the event loop."""
         if durable:
             await asyncio.to_thread(self.records.write, self.record, durable=True)
         else:
@@ -165,16 +165,16 @@ class RunCourse:
 
 
 def cancelled_verdict() -> RunVerdict:
-    """Return the verdict of a run that somebody ended."""
+    """Return the verdict of a run that was cancelled."""
     return RunVerdict("cancelled", None, failure("Cancelled", "The run was cancelled."))
 
 
 def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
-    """Return what is known before the first step."""
+    """Return the record as known before the first step."""
     now, given = services.clock.timestamp(), options.ids
 
     def usable(text: str) -> str:
-        # An id that could lead elsewhere names nothing; the step `ids` tells of it.
+        # An unsafe id names nothing; the step `ids` reports it.
         return text if is_plain_id(text) else ""
 
     run_id = usable(given.run_id) or _made_run_id(now, services.new_id("session"))
@@ -194,13 +194,13 @@ def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
 
 
 def on_failed_step(step: StepName, error: ErrorInfo) -> RunVerdict:
-    """Judge a failed step: before the engine a bad configuration or path blocks the run."""
+    """Judge a failed step: before the engine, a bad configuration or path means blocked."""
     blocked = step in _BEFORE_THE_ENGINE and error.category in _BLOCKING
     return RunVerdict("failed", "blocked" if blocked else "failed", error)
 
 
 def on_deliverables(missing: ErrorInfo | None) -> RunVerdict:
-    """Judge what was delivered, once the engine is done."""
+    """Judge the deliverables, after the engine is done."""
     if missing is not None:
         return RunVerdict("incomplete", "incomplete", missing)
     return RunVerdict("completed", "passed")

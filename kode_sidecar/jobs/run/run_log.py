@@ -31,21 +31,21 @@ from kode_sidecar.infrastructure.records.run_records import (
 )
 
 MAX_VALUE_CHARS = 2_000
-"""A longer text goes to an artifact."""
+"""Longer texts go to an artifact."""
 MAX_DATA_BYTES = 8_000
 MAX_SUMMARY_CHARS = 300
 _BLANKS = re.compile(r"\s+")
 
 
 class EventLog:
-    """The logs of a run. What is large is moved into artifacts; what is secret is in none.
+    """Writes the logs of a run. Large values move to artifacts; secrets are removed everywhere.
 
-    `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch`
+    `record` returns the run's record with its ids. `redaction` removes the keys in use. `watch`
     gets every event after it is on disk. `note_artifact(path, kind, created_by)` is called for each
     artifact made. `failure` is the first failure of the disk; `on_failure` is called then, for
     callers that cannot raise it.
 
-    Its methods raise KodeError `Storage` when the disk fails; the run ends with it.
+    Its methods raise KodeError `Storage` if the disk fails, which ends the run.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class EventLog:
         return event.event_id
 
     def error(self, where: str, error: ErrorInfo, *, correlation_id: str = "") -> None:
-        """Append a failure to `logs/errors.jsonl`, and the event that tells it.
+        """Append a failure to `logs/errors.jsonl`, and the event that reports it.
 
         `where` is a step or `tool NAME`. The event is `path.refused` for an error of category
         `sandbox`, else `error.recorded`.
@@ -127,7 +127,7 @@ class EventLog:
         self._append(ERRORS_FILE, line)
 
     def now(self) -> str:
-        """Return the time, for what comes without one."""
+        """Return the time now, for events that have none."""
         return self._clock.timestamp()
 
     def tool(self, line: ToolRecord) -> None:
@@ -135,22 +135,22 @@ class EventLog:
         self._append(TOOLS_FILE, line)
 
     def clean_error(self, error: ErrorInfo) -> RunError:
-        """Return the error as it may be recorded: without keys."""
+        """Return the error without keys, fit to be recorded."""
         clean = run_error(error)
         details = self._redaction.value(clean.details) if clean.details else None
         return structs.replace(clean, message=self.text(clean.message), details=details)
 
     def text(self, text: str) -> str:
-        """Return a text without keys in use, other credentials and control characters."""
+        """Return a text with keys in use, other credentials and control characters removed."""
         return self._redaction.text(text)
 
     def one_line(self, text: str) -> str:
-        """Return a text as a summary: one line, not long, nothing secret."""
+        """Return a text as a summary: one short line without secrets."""
         line = _BLANKS.sub(" ", self.text(text)).strip()
         return line if len(line) <= MAX_SUMMARY_CHARS else f"{line[: MAX_SUMMARY_CHARS - 1]}…"
 
     def save_artifact(self, text: str, name: str, *, kind: str, created_by: str) -> Blob:
-        """Keep a text as `archive/artifacts/{name}.txt`, without credentials."""
+        """Save a text as `archive/artifacts/{name}.txt`, without credentials."""
         text = self._redaction.text(text)
         path = f"archive/artifacts/{name}.txt"
         size = self._records.save_artifact(f"{name}.txt", text)
@@ -167,7 +167,7 @@ class EventLog:
             raise
 
     def _small(self, data: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Return data fit for an event: what is large is in an artifact."""
+        """Return data fit for an event, with large values moved to artifacts."""
         kept = {
             key: self._fit(value, f"{name}-{position}")
             for position, (key, value) in enumerate(self._redaction.value(data).items())

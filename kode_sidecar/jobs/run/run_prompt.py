@@ -1,7 +1,7 @@
 """The prompt of a run: role, rules, skill index, memory, sandbox rules, in this order (B3).
 
-Equal parts give equal bytes: hosts cache prompts by prefix, and records can be compared. The
-skills and the memory of a run are opened here, too.
+Equal parts give equal bytes, so that hosts can cache prompts by prefix and records can be compared.
+This module also opens the skills and the memory of a run.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ CANDIDATES = f"{ARCHIVE}/candidate-memory.jsonl"
 def compose_prompt(
     prompts: PromptFiles, config: RunConfig, skill_index: str = "", memory: str = ""
 ) -> str:
-    """Return the system prompt; what is empty is left out.
+    """Return the system prompt; empty parts are left out.
 
-    Raises KodeError `ConfigInvalid` when a prompt file is missing.
+    Raises KodeError `ConfigInvalid` if a prompt file is missing.
     """
     sections = [config.profile.role.strip()]
     if config.profile.rules:
@@ -66,15 +66,15 @@ def _deliverable(prompts: PromptFiles, wanted: DeliverablePart) -> str:
 
 
 def _item(text: str) -> str:
-    """Return a text as an item of a list: its later lines belong to it."""
+    """Return a text as a list item, with its later lines indented."""
     return "\n  ".join(text.strip().splitlines())
 
 
 def enabled_skills(config: SkillsPart, base: Path, storage_root: Path) -> SkillCatalog:
     """Return the enabled skills (B8), from the configured folders, then the user's own.
 
-    `base` is the folder of the configuration. Raises KodeError `PathOutsideRoots` for a folder
-    that is not safe, `SkillNotFound` and `SkillInvalid` for an enabled skill.
+    `base` is the folder of the configuration. Raises KodeError `PathOutsideRoots` for an unsafe
+    folder, `SkillNotFound` and `SkillInvalid` for an enabled skill.
     """
     sources = [SkillSource("config", source_path(folder, base)) for folder in config.folders]
     sources.append(user_skills(storage_root))
@@ -89,7 +89,7 @@ class RunMemory:
     config: MemoryPart
 
     async def note(self, prompts: PromptFiles, query: str) -> str:
-        """Return what the prompt says of memories that fit `query`. Raises as `Memory.recall`."""
+        """Return the prompt's text on memories that fit `query`. Raises as `Memory.recall` does."""
         scopes = (self.config.scope, USER_SCOPE)
         items = await recalled(self.memory, query, scopes, self.config.recall_limit)
         note = memory_note(prompts, items)
@@ -104,9 +104,9 @@ class RunMemory:
 
 
 def open_memory(config: MemoryPart, sandbox: Sandbox, services: RunServices) -> RunMemory | None:
-    """Open the memory that the configuration asks for (B10); None where it is off.
+    """Open the configured memory (B10); None if it is off.
 
-    Raises KodeError `ConfigInvalid` where the key of a service is missing.
+    Raises KodeError `ConfigInvalid` if the key of a service is missing.
     """
     if config.write_mode == "disabled":
         return None

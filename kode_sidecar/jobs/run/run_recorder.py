@@ -1,7 +1,7 @@
-"""The records of a run as a projection of its session's events (B5).
+"""Writes the records of a run as a projection of its session's events (B5).
 
-`events.jsonl`, `logs/tools.jsonl` and the conversation in `transcript.md` say in small what the
-session's journal holds whole; what is large or secret goes to artifacts.
+`events.jsonl`, `logs/tools.jsonl` and the conversation in `transcript.md` shorten what the
+session's journal holds whole; large values go to artifacts.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ from kode_sidecar.jobs.run.transcript import Transcript
 
 
 class RunRecorder:
-    """Takes every event of the session, in its order; also `EditorPort.publish` of the run.
+    """Records every event of the session, in order.
 
     `tools` are the names of all tools of the run. Without `stream` growing text is not passed on.
-    `final_text` is the text of the newest answer that has any. `spent` is called with the sum of
-    what all answers used when there is more. `limited` is there while the host's rate limit is
-    all that the engine waits for.
+    `final_text` is the text of the newest answer that has any. `spent` is called with the totals of
+    all answers whenever they grow. `limited` is set while the engine waits only for the host's rate
+    limit.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class RunRecorder:
             self._record(event)
 
     def sum_up(self, totals: Totals) -> None:
-        """Report what the whole session used: scouts and lost attempts are in it, too."""
+        """Report what the whole session used, including scouts and lost attempts."""
         with suppress(KodeError):
             self._spent(totals)
 
@@ -103,7 +103,7 @@ class RunRecorder:
                 self._beside(event)
 
     def _beside(self, event: Event) -> None:
-        """Record what happens beside answers and calls."""
+        """Record events other than answers and calls."""
         match event:
             case Notice():
                 self._note(event.code, event.message)
@@ -194,7 +194,7 @@ class RunRecorder:
 
 
 def _limit(event: ModelWaiting) -> ErrorInfo | None:
-    """Return the failure that a run ends with when its time is over in this wait."""
+    """Return the failure that a run ends with if its time runs out during this wait."""
     if event.code != "RateLimited":
         return None
     text = f"The host's rate limit lasted until the run's time was over: {event.message}"

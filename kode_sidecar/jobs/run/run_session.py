@@ -1,4 +1,4 @@
-"""The session of a run: made like every other, its one turn run in mode `auto` (F19)."""
+"""The session of a run: made like any other; its only turn runs in mode `auto` (F19)."""
 
 import asyncio
 import sys
@@ -38,10 +38,10 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class JobWork:
-    """What the engine of a run is to do, and with what.
+    """The work of a run's engine, and what it needs for it.
 
-    `system` is the composed prompt, `prompt` the task. `save_output` stores what tools say beyond
-    what the model reads.
+    `system` is the composed prompt, `prompt` the task. `save_output` stores the part of tool output
+    that the model does not read.
     """
 
     scope: RunScope
@@ -69,14 +69,14 @@ class RunSession:
 
     @property
     def id(self) -> str:
-        """Its id among all sessions."""
+        """The id of the session."""
         return self._session.id
 
     async def work(self, cancelled: asyncio.Event) -> TurnEnd:
-        """Run the turn until it is done, `cancelled` is set or its time is over; then stop it.
+        """Run the turn until it is done; stop it if `cancelled` is set or its time is over.
 
-        One that was stopped ends as `cancelled` or `interrupted`. Raises KodeError as
-        `Session.start_turn`.
+        A stopped turn ends as `cancelled` or `interrupted`. Raises KodeError as
+        `Session.start_turn` does.
         """
         runtime = self._work.config.runtime
         started, release = await self._session.start_turn(
@@ -107,7 +107,7 @@ class RunSession:
         return TurnEnd(completed.stop_reason, completed.error)
 
     async def close(self) -> None:
-        """Cancel what runs, wait until it is gone, and release the files."""
+        """Cancel what runs, wait for its end, and release the files."""
         await self._session.discard()
         self._work.recorder.sum_up(self._session.totals)
 
@@ -115,7 +115,7 @@ class RunSession:
 async def open_run_session(
     work: JobWork, folders: SessionFolders, run: RunRecord, project: Path | None
 ) -> RunSession:
-    """Make the session of a run, saved. `project` is the folder that was copied.
+    """Make and save the session of a run. `project` is the folder that was copied.
 
     Raises KodeError `Storage`.
     """
@@ -209,7 +209,7 @@ def _timed_out(seconds: float) -> ErrorInfo:
 
 
 async def _nothing_recalled(_prompt: str, _known: Collection[str]) -> None:
-    """Return None: what is remembered stands in the composed prompt."""
+    """Return None: the composed prompt already holds the memories."""
 
 
 async def _nobody_inspects(_request: ModelRequest) -> RequestBody:

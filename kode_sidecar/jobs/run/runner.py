@@ -1,4 +1,4 @@
-"""Takes a run through its eleven steps to its verdict, which `run.json` always tells (B13)."""
+"""Takes a run through its eleven steps to its verdict, which `run.json` always holds (B13)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -67,8 +67,8 @@ def _nobody(_event: RunEvent | BlockDelta) -> None:
 class HeadlessRun:
     """One run, used once. The constructor makes its folder and its `run.json`.
 
-    Setting `cancelled` ends the run soon. Raises KodeError `ReadOnly` when there is a run in that
-    folder already, `Storage`.
+    Setting `cancelled` ends the run soon. Raises KodeError `ReadOnly` if the folder already holds a
+    run, `Storage`.
     """
 
     def __init__(self, options: RunOptions, services: RunServices, watch: Watch = _nobody) -> None:
@@ -84,14 +84,14 @@ class HeadlessRun:
 
     @property
     def record(self) -> RunRecord:
-        """Return the record of the run as it stands."""
+        """The current record of the run."""
         return self._course.record
 
     async def run(self) -> RunResult:
-        """Do the steps in their order; return how it ended.
+        """Run the steps in order; return the result.
 
-        Raises KodeError `Storage` when not even the end can be recorded. When its task is
-        cancelled the run ends as cancelled, and asyncio.CancelledError is raised.
+        Raises KodeError `Storage` if not even the end can be recorded. If its task is cancelled,
+        the run ends as cancelled, and asyncio.CancelledError is raised.
         """
         try:
             try:
@@ -173,7 +173,7 @@ class HeadlessRun:
         return on_deliverables(missing)
 
     def _read_job(self) -> tuple[RunConfig, str]:
-        """Return the configuration and the prompt, and note in the record what they are."""
+        """Read the configuration and the prompt; note in the record what they are."""
         options = self._options
         config = read_run_config(options.config, options.overrides)
         self._course.change(
@@ -239,12 +239,12 @@ class HeadlessRun:
         return tools
 
     def _missing(self, config: RunConfig) -> ErrorInfo | None:
-        """Return what would keep the engine from asking the model, such as a missing key."""
+        """Return why the engine could not ask the model, such as a missing key; None if it can."""
         asks = config.runtime.engine != "scripted"
         return self._services.model.missing(config.model.name) if asks else None
 
     def _save_output(self, text: str) -> Blob:
-        """Save what a tool said beyond what the model gets of it. Raises KodeError `Storage`."""
+        """Save tool output that the model does not read. Raises KodeError `Storage`."""
         name = self._services.new_id("artifact")
         return self._log.save_artifact(text, name, kind="tool_output", created_by="runtime")
 
@@ -271,7 +271,7 @@ class HeadlessRun:
         return found
 
     async def _work(self, work: JobWork, project: ProjectCopy | None) -> TurnEnd:
-        """Let the engine do the task. Raises `RunOver` when it failed, KodeError for the disk."""
+        """Let the engine do the task. Raises `RunOver` if it fails, KodeError if the disk does."""
         log, recorder = self._log, work.recorder
         with closing(Saver()) as saver:
             folders = work.services.open_sessions(saver)
@@ -293,7 +293,7 @@ class HeadlessRun:
         return end
 
     def _spent(self, totals: Totals) -> None:
-        """Report in `run.json` what was used so far: it is true even if the run dies now."""
+        """Write the usage so far to `run.json`, so that it is right even if the run dies now."""
         record = self.record
         self._course.change(usage=totals.usage, costs=totals.costs, cost_usd=totals.cost_usd)
         if (record.usage, record.costs) != (totals.usage, totals.costs):

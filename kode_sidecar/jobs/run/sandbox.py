@@ -1,7 +1,7 @@
-"""The folder of a run: its zones, the guard over every path into it, and writing behind it (B4).
+"""The folder of a run: its zones, the check of every path into it, and guarded writes (B4).
 
 A path is sandbox-relative and begins with its zone: `workspace/src/main.py`,
-`deliverables/report.md`. The string is screened before any system call, then the place behind all
+`deliverables/report.md`. The string is checked before any system call; then the place behind all
 links must lie in a zone (W11)."""
 
 import os
@@ -40,7 +40,7 @@ FORBIDDEN = (
     "artifact-manifest.json",
     "lock",
 )
-"""What no tool of a run reads or writes: its own records."""
+"""The records of the run, which no tool may read or write."""
 
 SANDBOX_MANIFEST = "sandbox-manifest.json"
 
@@ -62,9 +62,9 @@ class SandboxManifest(Struct, frozen=True, kw_only=True):
 
 
 def zone_parts(path: str) -> tuple[str, ...]:
-    """Return the names of a sandbox-relative path into a writable zone; the system is not asked.
+    """Return the parts of a sandbox-relative path into a writable zone, without system calls.
 
-    Raises KodeError `PathOutsideRoots` for whatever is not plainly such a path.
+    Raises KodeError `PathOutsideRoots` for any other path.
     """
     anchor, parts = screened(path)
     if anchor:
@@ -79,7 +79,7 @@ def zone_parts(path: str) -> tuple[str, ...]:
 def source_path(path: str, base: Path) -> Path:
     """Return the absolute path of a folder or file that the user's configuration names.
 
-    Relative to `base`, the folder of the configuration, from where it leads downwards.
+    A relative path starts at `base`, the folder of the configuration, and leads downwards.
     Raises KodeError `PathOutsideRoots` for a share, a device, an alternate stream, `..` and so on.
     """
     anchor, parts = screened(path)
@@ -92,16 +92,16 @@ def source_path(path: str, base: Path) -> Path:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox whose zones exist. `root` is absolute and behind all links."""
+    """A sandbox whose zones exist. `root` is absolute, with all links resolved."""
 
     root: Path
     writable: tuple[Root, ...]
     readable: tuple[Root, ...]
 
     def locate(self, path: str, purpose: SandboxPurpose) -> Location:
-        """Return the guarded place of a path; there may be nothing yet.
+        """Return the checked place of a path, which need not exist.
 
-        Raises KodeError `PathOutsideRoots`, naming the zones there are.
+        Raises KodeError `PathOutsideRoots`, naming the allowed zones.
         """
         roots = self.writable if purpose == "write" else self.readable
         names = tuple(root.name for root in roots)
@@ -125,7 +125,7 @@ class Sandbox:
 
 
 def make_sandbox(root: Path) -> Sandbox:
-    """Make the zones in an existing folder. A zone that is a link or no folder is refused.
+    """Make the zones in an existing folder; refuse a zone that is a link or not a folder.
 
     Raises KodeError `PathOutsideRoots`, `Storage`.
     """
@@ -157,10 +157,10 @@ def _refused(what: str, zones: tuple[str, ...]) -> KodeError:
 
 
 def write_file(location: Location, data: bytes) -> None:
-    """Replace a file whole, or make it, with the folders above it. No link is followed.
+    """Replace or create a file and its parent folders, without following links.
 
     Raises KodeError `NotEditable` (a folder, a device), `Denied` (a link, a second name, no
-    right) and `Storage`.
+    permission) and `Storage`.
     """
     below = location.below
     if not below:
@@ -198,7 +198,7 @@ def _write_beneath(location: Location, below: Sequence[str], data: bytes) -> Non
 
 @contextmanager
 def _folder_of(root: Path, names: Sequence[str], display: str) -> Generator[int]:
-    """Open the folder, made where it is missing, name by name, so that no link is followed."""
+    """Open the folder name by name, so that no link is followed; create missing ones."""
     folder = os.open(root, _FOLDER)
     try:
         for name in names:

@@ -16,7 +16,7 @@ from kode_sidecar.infrastructure.records.json_record import encode_json
 from kode_sidecar.jobs.run.run_log import EventLog
 from kode_sidecar.jobs.run.transcript import Transcript
 
-# What a call is about, by the names our tools give it.
+# The parameters of our tools that say what a call is about.
 _SUBJECTS = ("path", "skill", "id", "directory", "query", "argv", "source")
 _KINDS: Mapping[ResultStatus, str] = {"ok": "completed", "denied": "refused"}
 
@@ -28,10 +28,10 @@ class _Started:
 
 
 class ToolLog:
-    """Writes `logs/tools.jsonl`, and each call into the events and the transcript.
+    """Writes each call to `logs/tools.jsonl`, the events and the transcript.
 
-    `outcome` is the session's `call_ended`: a block says less of an error and of artifacts. A call
-    whose arguments were no JSON never ran and has no line. `calls` are those that ended.
+    `outcome` is the session's `call_ended`, which holds more about errors and artifacts than a
+    block does. A call with invalid JSON never ran and has no line. `calls` are those that ended.
     """
 
     def __init__(self, log: EventLog, transcript: Transcript) -> None:
@@ -39,16 +39,16 @@ class ToolLog:
         self._transcript = transcript
         self._asked: dict[str, ToolUseBlock] = {}
         self._running: dict[str, _Started] = {}
-        # In order: events may be held back, and a model may use an id again.
+        # A queue for each id: events may be held back, and a model may reuse an id.
         self._outcomes: defaultdict[str, deque[ToolOutcome]] = defaultdict(deque)
         self.calls: list[ToolRecord] = []
 
     def outcome(self, tool_use_id: str, outcome: ToolOutcome) -> None:
-        """Take what a call came to; its block follows."""
+        """Take the outcome of a call; its block follows."""
         self._outcomes[tool_use_id].append(outcome)
 
     def asked(self, call: ToolUseBlock) -> None:
-        """Take a call of the model's."""
+        """Take a call of the model."""
         self._asked[call.id] = call
 
     def started(self, event: BlockStarted, result: ToolResultBlock) -> None:
@@ -74,7 +74,7 @@ class ToolLog:
         self._running[result.id] = _Started(record, event_id)
 
     def ended(self, event: BlockCompleted, result: ToolResultBlock) -> None:
-        """Record what a call came to. Raises KodeError `Storage`."""
+        """Record the outcome of a call. Raises KodeError `Storage`."""
         outcomes = self._outcomes[result.tool_use_id]
         outcome = outcomes.popleft() if outcomes else None
         started = self._running.pop(result.id, None)
@@ -125,7 +125,7 @@ def _milliseconds(start: str, end: str) -> int:
 
 
 def _action(arguments: Mapping[str, Any]) -> str:
-    """Return what a call is about, in a few words."""
+    """Return what a call is about, such as its path or its command."""
     for key in _SUBJECTS:
         value: Any = arguments.get(key)
         if isinstance(value, str) and value:

@@ -1,4 +1,4 @@
-"""The tools of a run, each behind the policy that its configuration describes (B9)."""
+"""Makes the tools of a run, each checked against the policy of its configuration (B9)."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -71,7 +71,7 @@ OWN_TOOLS = (
     "update_plan",
     "run_command",
 )
-"""What every run knows; which of them it offers is for its configuration to say."""
+"""The tools that every run knows; its configuration decides which of them it offers."""
 OPERATIONS = ("create", "move", "delete")
 _EDITS = ("propose_edit", "propose_file")
 _BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND, MCP})
@@ -79,10 +79,10 @@ _ALL = "**"
 
 
 class RunTools:
-    """The tools of a run, the refused ones too; `written` knows what was done to the files.
+    """Makes the tools of a run, refused ones included; `written` records changes to files.
 
-    `more` are tools made already. Rules allow or deny them as a whole, but for servers'. Raises
-    KodeError `ConfigInvalid` for rules that make no sense.
+    `more` are tools that exist already. Rules allow or deny them as a whole, except those of
+    servers. Raises KodeError `ConfigInvalid` for rules that make no sense.
     """
 
     def __init__(
@@ -102,16 +102,16 @@ class RunTools:
 
     @property
     def names(self) -> Sequence[str]:
-        """Return the names of all tools, also of those that are not offered."""
+        """The names of all tools, offered or not."""
         return (*OWN_TOOLS, *(tool.name for tool in self._more))
 
     @property
     def offered(self) -> Sequence[str]:
-        """Return the names of those that the model is told of."""
+        """The names of the tools offered to the model."""
         return [name for name in self.names if self._policy.offers(name)]
 
     def offer(self, session: ToolScope, scouts: ScoutServices) -> OfferTools:
-        """Make the tools for the session of the run: they see what it sees."""
+        """Make the tools for the session of the run; they read files as the session does."""
         made = tuple(
             governed(tool, self._policy, subjects) for tool, subjects in self._made(session, scouts)
         )
@@ -120,7 +120,7 @@ class RunTools:
     def _wrote(
         self, session: ToolScope, place: Location, before: bytes | None, after: bytes
     ) -> None:
-        """Note an artifact: it is the model's own doing, and no news to it."""
+        """Record an artifact as the model's own change, so that it is not reported to the model."""
         self.written.touched.add(place.real)
         watch, now = session.change_sets.files, to_lf(after.decode("utf-8", "replace"))
         if before is None:
@@ -131,7 +131,7 @@ class RunTools:
     def _reading(
         self, files: SessionFileView, shown: OnShown | None = None
     ) -> Sequence[tuple[Tool, Subjects]]:
-        """Return what reads; of what a scout is shown the main model knows nothing."""
+        """Return the tools that read. Scouts pass no `shown`: the main model sees no result."""
         workspace, ripgrep = self._scope.workspace, self._services.ripgrep
         return [
             (read_file_tool(workspace, files, shown), path_subject(workspace)),
@@ -175,7 +175,7 @@ class RunTools:
 
 
 def server_subject(policy: Policy) -> Subjects:
-    """Make the subject `SERVER/TOOL` of a call of a server; a search is allowed unless denied."""
+    """Return the subject `SERVER/TOOL` of a server's call; a search is allowed unless denied."""
 
     def subjects(params: object) -> Sequence[Subject]:
         server, tool = getattr(params, "server", None) or "", getattr(params, "tool", None)
@@ -188,7 +188,7 @@ def server_subject(policy: Policy) -> Subjects:
 
 
 def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
-    """Return where commands run. Raises KodeError `ConfigInvalid`."""
+    """Return the place where commands run. Raises KodeError `ConfigInvalid`."""
     shell = scope.config.tools.shell
     check_names(shell.environment)
     numbers = count(1)
@@ -200,7 +200,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
         return Blob(ref=path, bytes=len(output), sha256=hashlib.sha256(output).hexdigest())
 
     async def tell(wanted: WantedCommand, call: ToolCall) -> None:
-        """The policy has allowed it; what nobody spelled out is told where people look (B9)."""
+        """Warn in the events of a risky command that the policy allows, but no rule names (B9)."""
         if why := allowed.risk(wanted.argv, wanted.program.name):
             scope.log.event(
                 "command.risk",
@@ -224,7 +224,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
 
 
 def _allowed_commands(config: ToolsPart) -> Sequence[Sequence[str]]:
-    """The words of all rules that allow a command by its name."""
+    """Return the words of all rules that allow a command by its name."""
     by_path = [
         part.path.split()
         for part in config.permissions
@@ -234,13 +234,13 @@ def _allowed_commands(config: ToolsPart) -> Sequence[Sequence[str]]:
 
 
 def _check_writable(scope: RunScope, place: Location) -> None:
-    """Raise KodeError `PathOutsideRoots` for a zone that is only read."""
+    """Raise KodeError `PathOutsideRoots` for a read-only zone, `Denied` for the patch."""
     scope.sandbox.locate(place.display, "write")
     check_not_the_patch(scope, place)
 
 
 def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
-    """Note a deliverable, however it was made; the rest is in the patch."""
+    """List a written deliverable in the manifest; other files are in the patch."""
     if place.root.name == DELIVERABLES and place.real.exists():
         content_type = content_type_of(place.display)
         scope.artifacts.add(
@@ -249,14 +249,14 @@ def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
 
 
 def _anywhere(_place: Location) -> None:
-    """Allow every place: there is no project that could have a file there."""
+    """Allow every place: without a project no file can be in the way."""
 
 
 def run_policy(config: ToolsPart, known: Collection[str]) -> Policy:
     """Return the policy of `tools`, for a run that knows the tools `known`.
 
-    What is not in `offer` is denied. Raises KodeError `ConfigInvalid` for a rule that would have
-    no effect, because its author believes that it has one.
+    Tools not in `offer` are denied. Raises KodeError `ConfigInvalid` for a rule that would have no
+    effect, because its author believes that it has one.
     """
     rules = [_rule(part, known) for part in config.permissions]
     rules += [command_rule(words) for words in config.shell.allow]

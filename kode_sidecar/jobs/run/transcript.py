@@ -1,7 +1,7 @@
-"""`transcript.md`: a run as a person reads it, written while it goes on (B5).
+"""Writes `transcript.md`, a run as a person reads it, while the run goes on (B5).
 
-What the model or a file says is quoted, so that it cannot pass for a part of the transcript. The
-outcome comes last, after `run.json` has it.
+Texts of the model or of files are quoted, so that they cannot pass for parts of the transcript. The
+outcome comes last, after `run.json` holds it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ Clean = Callable[[str], str]
 
 
 class Transcript:
-    """Appends the parts in their order. `clean` takes out what must not be shown.
+    """Appends the parts in order. `clean` removes what must not be shown.
 
-    Everything raises KodeError `Storage` as `append` does.
+    All methods raise KodeError `Storage` as `append` does.
     """
 
     def __init__(self, append: Append, clean: Clean) -> None:
@@ -26,7 +26,7 @@ class Transcript:
         self._begun = False
 
     def begin(self, record: RunRecord, prompt: str = "") -> None:
-        """Write which run this is, and what was asked for."""
+        """Write which run this is, and its prompt."""
         self._begun = True
         rows = {
             "Profile": record.profile_id,
@@ -48,7 +48,7 @@ class Transcript:
             self._append(f"\n**Step {step}**\n\n{self._quoted(text)}\n")
 
     def tool(self, call: ToolRecord) -> None:
-        """Write a tool call, where it happened."""
+        """Write a tool call in its place in the conversation."""
         self._append(
             f"\n- `{call.tool_name}` {self._line(call.action)}: {call.status}, "
             f"{self._line(call.result_summary)}\n"
@@ -62,7 +62,7 @@ class Transcript:
         self._append(f"\n## Tool calls\n\n{self._table(('tool', 'about', 'status', 'time'), rows)}")
 
     def deliverables(self, found: Sequence[CheckedDeliverable]) -> None:
-        """Write a table of what was to be delivered, and was."""
+        """Write a table of the deliverables and what was found."""
         rows = [
             (
                 one.path,
@@ -75,7 +75,7 @@ class Transcript:
         self._append(f"\n## Deliverables\n\n{table}")
 
     def outcome(self, record: RunRecord, result: RunResult) -> None:
-        """Write how it ended; nothing follows. A run that ended early has little before it."""
+        """Write how the run ended, as the last part. Writes the head first if it ended early."""
         if not self._begun:
             self.begin(record)
         error = "" if result.error is None else f"\n- {result.error.code}: {result.error.message}"

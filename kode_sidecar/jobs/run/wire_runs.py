@@ -1,4 +1,4 @@
-"""Runs that an editor asks for: `kode/run/start`, `get` and `cancel`."""
+"""Serves runs that an editor asks for: `kode/run/start`, `get` and `cancel`."""
 
 import asyncio
 from pathlib import Path
@@ -24,11 +24,11 @@ from kode_sidecar.jobs.run.runner import HeadlessRun
 
 MAX_EVENTS = 1_000
 END_SECONDS = 1.0
-"""How long the runs of an editor that goes get to write that they were cancelled."""
+"""How long runs get to record their cancellation when the editor exits."""
 
 
 class WireRuns:
-    """The runs of this process. They go on beside the conversations, and end with the process."""
+    """The runs of this process. They run beside the conversations, and end with the process."""
 
     def __init__(self, services: RunServices) -> None:
         self._services = services
@@ -60,7 +60,7 @@ class WireRuns:
         return convert(run.record, RunStartResult, from_attributes=True)
 
     async def get(self, params: RunGetParams) -> RunGetResult:
-        """Return what has become of a run, also of an earlier process.
+        """Return the record and events of a run, also of an earlier process.
 
         Raises KodeError `RunNotFound`, `Storage`.
         """
@@ -70,7 +70,7 @@ class WireRuns:
         return await asyncio.to_thread(_read, folder, params)
 
     async def cancel(self, params: RunCancelParams) -> RunCancelResult:
-        """End a run of this process; `get` tells when it has ended.
+        """Cancel a run of this process; `get` shows when it has ended.
 
         Raises KodeError `RunNotFound`, `Storage`.
         """
@@ -79,11 +79,11 @@ class WireRuns:
             if record.run_id == params.run_id and record.completed_at is None:
                 run.cancelled.set()
                 return RunCancelResult(cancelled=True)
-        await self.get(RunGetParams(run_id=params.run_id))  # it must be there
+        await self.get(RunGetParams(run_id=params.run_id))  # raises if there is no such run
         return RunCancelResult(cancelled=False)
 
     async def close(self) -> None:
-        """Cancel what still runs; its records say so."""
+        """Cancel the runs that are not done; their records say so."""
         for run in self._running.values():
             run.cancelled.set()
         if self._running:

@@ -1,4 +1,4 @@
-"""`write_artifact`: a file the run delivers, written in a writable zone and noted (B4)."""
+"""`write_artifact`: writes a file to a writable zone and lists it in the manifest (B4)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
@@ -46,7 +46,7 @@ class WriteArtifactParams(Struct, forbid_unknown_fields=True):
 
 
 def artifact_subject(scope: RunScope) -> Subjects:
-    """Return where an artifact goes, as rules know it."""
+    """Return the target path of an artifact as the subject of rules."""
 
     def subjects(params: WriteArtifactParams) -> Sequence[Subject]:
         place = scope.sandbox.locate(params.path, "write")
@@ -56,7 +56,7 @@ def artifact_subject(scope: RunScope) -> Subjects:
 
 
 Wrote = Callable[[Location, bytes | None, bytes], None]
-"""`(place, before, after)`: told of each file that was written; None for one that is new."""
+"""`(place, before, after)`: called for each file written; `before` is None for a new file."""
 
 
 def write_artifact_tool(
@@ -104,13 +104,13 @@ def content_type_of(path: str) -> str:
 
 
 def check_not_the_patch(scope: RunScope, place: Location) -> None:
-    """Raises KodeError `Denied`: the patch tells what was done, not what is said of it."""
+    """Raises KodeError `Denied` for the patch: it must show what was really changed."""
     if place.display == CHANGES_PATCH and scope.config.workspace.source is not None:
         raise KodeError("Denied", f"{CHANGES_PATCH} is made from your edits when the run is done.")
 
 
 def _check(scope: RunScope, place: Location, content: str) -> None:
-    """Refuse what is no artifact wherever it goes. Raises KodeError `Denied`."""
+    """Raise KodeError `Denied` for what must not be written in any zone."""
     if place.is_refused:
         raise KodeError("Denied", f"{place.display} belongs to Git and is never written.")
     if place.is_secret:
