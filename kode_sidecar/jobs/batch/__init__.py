@@ -1,4 +1,4 @@
-"""Many governed jobs: claimed, run once each, within one budget, and told in one report."""
+"""Runs many governed jobs, each once, within one budget, and reports on all of them."""
 
 from kode_sidecar.jobs.batch.batch import (
     BatchOptions,

@@ -1,4 +1,4 @@
-"""Begins a batch, goes on with one, and says how far one is."""
+"""Starts a batch, resumes one, and chooses its engine."""
 
 import os
 import secrets
@@ -19,7 +19,7 @@ from kode_sidecar.jobs.batch.tasks import PlannedTask, Planner, read_tasks
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """What a batch is asked for; the fields that `BatchRecord` has mean the same there.
+    """The options of a batch; fields that `BatchRecord` also has mean the same there.
 
     `tasks` is a JSONL file or a folder, `prompt` the prompt of tasks without one.
     """
@@ -38,7 +38,7 @@ class BatchOptions:
 
 
 def plan_tasks(options: BatchOptions) -> list[PlannedTask]:
-    """Return all tasks as they would be run. Raises KodeError `ConfigInvalid`."""
+    """Return all tasks as they will be run. Raises KodeError `ConfigInvalid`."""
     planner = Planner(options.config, options.tasks, options.prompt)
     planned = [planner.plan(task) for task in read_tasks(options.tasks, options.prompt)]
     if not planned:
@@ -49,7 +49,7 @@ def plan_tasks(options: BatchOptions) -> list[PlannedTask]:
 def open_batch(
     options: BatchOptions, clock: Clock, begun: BegunBatches | None = None
 ) -> BatchFolder:
-    """Plan the tasks and open the folder: a new batch, or one whose tasks are compared.
+    """Plan the tasks and open the folder: a new batch, or one whose plan is updated.
 
     The plan becomes one of the user's `begun` batches. Raises KodeError `ConfigInvalid`,
     `ReadOnly`, `Storage`.
@@ -64,7 +64,7 @@ def open_batch(
                 raise
             known = None
         folder.plan(planned)
-        # Last: what is killed before is no batch yet, so nobody resumes a part of the plan.
+        # Written last: a process killed before leaves no batch, so no partial plan is resumed.
         record = _record(options, known, clock)
         if begun is not None:
             begun.add(folder, record)
@@ -83,9 +83,9 @@ def reopen_batch(
     trust: bool = False,
     **changes: object,
 ) -> BatchFolder:
-    """Open the folder of a batch to go on with it; what is in `changes` replaces its options.
+    """Open the folder of a batch to resume it; `changes` replace its options.
 
-    It must be one of the user's `begun` batches, unless the user says to `trust` it. Raises
+    It must be one of the user's `begun` batches, unless the user chooses to `trust` it. Raises
     KodeError `RunNotFound`, `Denied`, `ReadOnly`, `Storage`.
     """
     record = read_batch(out)
@@ -106,14 +106,14 @@ def reopen_batch(
 
 
 def make_engine(record: BatchRecord, program: Sequence[str]) -> BatchEngine:
-    """Make the engine that a batch asks for; `program` is the command line of this program.
+    """Make the engine of a batch; `program` is the command line of this program.
 
-    Raises KodeError `ConfigInvalid` where the extra is not installed.
+    Raises KodeError `ConfigInvalid` if the extra is not installed.
     """
     if not record.scheduler:
         return LocalEngine(program)
     try:
-        # Late: an optional extra, and a second to load.
+        # Imported late: an optional extra that takes a second to load.
         from kode_sidecar.jobs.batch.dask_engine import DaskEngine  # noqa: PLC0415
     except ImportError as error:
         raise KodeError(

@@ -26,10 +26,10 @@ PROMPT_FILE = "prompt.md"
 
 
 class BatchRecord(Struct, frozen=True, kw_only=True):
-    """`batch.json`: what was asked for, so that `resume` needs nothing but the folder.
+    """`batch.json`: the options of a batch, so that `resume` needs only the folder.
 
-    `attempts` is how often a run that is cut is repeated, `scheduler` the address of a Dask
-    scheduler, `local` for one on this machine or empty for no Dask; `archives` says that its
+    `attempts` is how often a task may be run if its runs are cut off, `scheduler` the address of a
+    Dask scheduler, `local` for one on this machine, or empty for no Dask; `archives` says that its
     workers do not see this machine's folders. `stopped` says why the last process ended before
     all tasks were done.
     """
@@ -49,9 +49,9 @@ class BatchRecord(Struct, frozen=True, kw_only=True):
 
 
 class BatchFolder:
-    """The folder, held by this process alone.
+    """The folder of a batch, locked by this process.
 
-    Raises KodeError `ReadOnly` when another process has it, `Storage`.
+    Raises KodeError `ReadOnly` if another process holds it, `Storage`.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class BatchFolder:
 
     @property
     def record(self) -> BatchRecord:
-        """Return what `batch.json` says. Raises KodeError `RunNotFound`, `Storage`."""
+        """The content of `batch.json`. Raises KodeError `RunNotFound`, `Storage`."""
         return read_batch(self.path)
 
     def write(self, record: BatchRecord) -> None:
@@ -82,16 +82,16 @@ class BatchFolder:
         replace_file(self.path / BATCH_FILE, data, durable=True)
 
     def note_stopped(self, reason: str) -> None:
-        """Say in `batch.json` why it ended; empty when all tasks are done."""
+        """Record in `batch.json` why the process ended; empty if all tasks are done."""
         record = self.record
         if record.stopped != reason:
             self.write(replace(record, stopped=reason))
 
     def plan(self, tasks: Iterable[PlannedTask]) -> None:
-        """Take these tasks over: what is new or different is to be done, what is gone is not.
+        """Update the plan: new and changed tasks will be run, missing ones are removed.
 
-        Raises KodeError `ReadOnly` for a task that changed while a run of it was cut off and not
-        yet looked after, and what `tasks` raises; then nothing has changed.
+        Raises KodeError `ReadOnly` for a changed or removed task whose run is not yet closed, and
+        what `tasks` raises; then the plan is unchanged.
         """
         wanted = {task.id: task for task in tasks}
         known = self.log.tasks
@@ -125,7 +125,7 @@ class BatchFolder:
         )
 
     def lay_out(self, job: Job) -> None:
-        """Write what the run will read. Blocks; raises KodeError `Storage`."""
+        """Write the prompt file for the run. Blocks; raises KodeError `Storage`."""
         try:
             with suppress(FileExistsError):
                 job.prompt_file.parent.mkdir(mode=0o700)
@@ -140,7 +140,7 @@ class BatchFolder:
 
 
 def read_batch(folder: Path) -> BatchRecord:
-    """Return `batch.json`. Raises KodeError `RunNotFound` where there is none, `Storage`."""
+    """Return `batch.json`. Raises KodeError `RunNotFound` if there is none, `Storage`."""
     try:
         return msgspec.json.decode((folder / BATCH_FILE).read_bytes(), type=BatchRecord)
     except (FileNotFoundError, NotADirectoryError):

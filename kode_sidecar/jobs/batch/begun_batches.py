@@ -1,4 +1,4 @@
-"""Which batches the user of this machine began or trusts, in `batches` in the state folder.
+"""Records which batches the user began or trusts, in the file `batches` of the state folder.
 
 The folder of a batch says which configuration its tasks run with, which file its variables come
 from and which scheduler gets them. Whoever made the folder chose all that, so `resume` goes on only
@@ -21,13 +21,13 @@ BATCHES_FILE = "batches"
 
 
 class BegunBatches:
-    """A line for each plan. One that cannot be saved is trusted by this process only."""
+    """The trusted plans, one per line. A plan that cannot be saved is not trusted later."""
 
     def __init__(self, storage_root: Path) -> None:
         self._path = storage_root / BATCHES_FILE
 
     def add(self, folder: BatchFolder, record: BatchRecord) -> None:
-        """Trust a plan from now on."""
+        """Save a plan as trusted."""
         line = _fingerprint(folder, record)
         if line in self._lines():
             return
@@ -59,7 +59,7 @@ class BegunBatches:
 
 
 def _fingerprint(folder: BatchFolder, record: BatchRecord) -> str:
-    """Return what stands for all that a folder asks for; progress and limits do not change it."""
+    """Return a hash of the tasks and settings of a folder; progress and limits do not count."""
     asked = [record.batch_id, record.config_path, record.env_file, record.scheduler]
     tasks = [msgspec.to_builtins(folder.log.tasks[name].task) for name in sorted(folder.log.tasks)]
     return hashlib.sha256(encode_json([asked, tasks])).hexdigest()

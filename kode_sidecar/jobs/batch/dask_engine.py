@@ -1,7 +1,7 @@
-"""Runs jobs on a Dask cluster: one that is there, or one made on this machine.
+"""Runs jobs on a Dask cluster: an existing one, or one made on this machine.
 
-Where the scheduler is lost the runs in flight are cut and the batch ends with an error: there is
-nothing to go on with until it is back. `resume` does the rest.
+If the scheduler is lost, the running tasks are cut and the batch ends with an error, because no run
+is possible until it is back. `resume` does the remaining tasks.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from kode_sidecar.jobs.batch.run_archive import pack_job, unpack_run
 LOCAL = "local"
 _CONNECT_SECONDS = 30.0
 _SETTINGS = {
-    # A run that was begun is not begun again by Dask: the batch does that, and says so.
+    # Dask must not restart a run: the batch does that, and records it.
     "distributed.scheduler.allowed-failures": 0,
-    # A run takes minutes and is a process of its own: nothing is gained by moving it.
+    # A run takes minutes and is a process of its own: moving it gains nothing.
     "distributed.scheduler.work-stealing": False,
     "distributed.admin.log-format": "%(message)s",
 }
 
 
 class DaskEngine:
-    """`Engine` on a Dask cluster, whose workers have this program installed."""
+    """`BatchEngine` on a Dask cluster whose workers have this program installed."""
 
     def __init__(self, record: BatchRecord) -> None:
         self._scheduler = record.scheduler
@@ -40,7 +40,7 @@ class DaskEngine:
         self._opening: asyncio.Task[Any] | None = None
 
     async def run(self, job: Job) -> Worked:
-        """Run it on whichever worker is free."""
+        """Run the job on any free worker."""
         client = await self._client()
         archive = await asyncio.to_thread(pack_job, job) if self._archives else None
         future = client.submit(run_on_worker, job, archive, key=job.run_id, pure=False)
@@ -60,7 +60,7 @@ class DaskEngine:
         return worked
 
     async def close(self) -> None:
-        """Leave the cluster; one that we made ends."""
+        """Leave the cluster, and end it if we made it."""
         if self._opening is not None:
             if self._opening.done() and self._opening.exception() is None:
                 await self._opening.result().close()
@@ -69,7 +69,7 @@ class DaskEngine:
             await self._cluster.close()
 
     async def _client(self) -> Any:
-        """Return the one client. Raises KodeError `Network`."""
+        """Return the shared client. Raises KodeError `Network`."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
         return await asyncio.shield(self._opening)
@@ -79,7 +79,7 @@ class DaskEngine:
         address: Any = self._scheduler
         try:
             if self._scheduler == LOCAL:
-                made: Any = LocalCluster  # its types know no cluster without a dashboard
+                made: Any = LocalCluster  # its types do not allow a cluster without a dashboard
                 address = self._cluster = await made(
                     n_workers=self._workers,
                     threads_per_worker=1,

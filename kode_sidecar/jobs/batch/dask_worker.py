@@ -1,6 +1,6 @@
-"""What a Dask worker does for us: one governed run, as a process that ends with the worker.
+"""Runs one governed run on a Dask worker, as a process that ends with the worker.
 
-The worker needs this program, its own keys, and nothing else of ours.
+The worker needs only this program and its own keys.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from kode_sidecar.jobs.batch.run_archive import (
 )
 
 _LOOK_SECONDS = 0.25
-# What imports this module has the program; -P: a working directory is no place to load it from.
+# Whoever imports this module has the program. -P: never load it from the working directory.
 _PROGRAM = (sys.executable, "-P", "-m", "kode_sidecar")
 
 
 async def run_on_worker(job: Job, archive: bytes | None) -> tuple[Worked, bytes | None]:
-    """Run the job; end it when nobody wants it any more, or the worker closes.
+    """Run the job; end it if its task is no longer wanted or the worker closes.
 
-    Where no folder is shared `archive` holds the files of the job, and the folder of the run comes
-    back as another one.
+    If no folder is shared, `archive` holds the files of the job, and the folder of the run is
+    returned as another archive.
     """
     worker: Any = get_worker()
     name = f"{socket.gethostname()}:{os.getpid()}"
@@ -54,7 +54,7 @@ async def run_on_worker(job: Job, archive: bytes | None) -> tuple[Worked, bytes 
 
 
 async def _was_begun(worker: Any, run_id: str) -> bool:
-    """Return whether the scheduler gave this run to somebody before: it is not done twice."""
+    """Return whether another worker had this run before, and mark it: it is not done twice."""
     keys = ["kode-sidecar", run_id]
     begun = await worker.scheduler.get_metadata(keys=keys, default=False)
     await worker.scheduler.set_metadata(keys=keys, value=True)
@@ -77,7 +77,7 @@ async def _run(job: Job, archive: bytes | None) -> tuple[str, bytes | None]:
 
 
 async def _run_apart(job: Job, archive: bytes, place: Path) -> tuple[str, bytes | None]:
-    """Run it in a folder of its own, from an archive to an archive."""
+    """Run the job of an archive in a folder of its own; return its output and another archive."""
     given, run = place / "job", place / "run"
     try:
         await asyncio.to_thread(unpack_job, archive, given)

@@ -1,4 +1,4 @@
-"""Claims tasks, lets an engine run them, and writes down what each came to."""
+"""Claims tasks, lets an engine run them, and records the outcome of each."""
 
 import asyncio
 import re
@@ -20,21 +20,21 @@ from kode_sidecar.jobs.batch.task_log import Again, Claimed, Cut, Outcome, TaskE
 _SYNC_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 _REPEATED = frozenset({"RunDied", "Cancelled", "RateLimited"})
-"""The errors of runs that were cut: nothing is wrong with their task."""
+"""The errors of runs that were cut off, which are no fault of their task."""
 _MESSAGE_CHARS = 500
 _DIFF = "deliverables/changes.patch"
 _WHAT = re.compile(r"\s+")
 
 Told = Callable[[TaskState], None]
-"""Called on the event loop when a task has begun, was cut or is done."""
+"""Called on the event loop when a task has begun, was cut off or is done."""
 
 
 @dataclass
 class Dispatcher:
-    """One pass over a batch. Setting `cancelled` ends it soon; runs are cut then.
+    """One pass over a batch. Setting `cancelled` ends it soon, and cuts off the runs.
 
-    `told` hears of each change. Every task that is not done is run; one that was cut is run again,
-    at most `record.attempts` times.
+    `told` is called for each change. Every task that is not done is run; a task whose run was cut
+    off is run again, at most `record.attempts` times.
     """
 
     folder: BatchFolder
@@ -47,7 +47,7 @@ class Dispatcher:
     def __post_init__(self) -> None:
         log = self.folder.log
         self._waiting = [state for state in log.tasks.values() if state.outcome is None]
-        # What an earlier process began comes first: it may be over, or still be running.
+        # Runs of an earlier process come first: they may have ended, or may still be running.
         self._waiting.sort(key=lambda state: not state.running)
         self._waiting.reverse()
         self._budget = BatchBudget(self.record.budget, log.outcomes())
@@ -57,9 +57,9 @@ class Dispatcher:
         self._broken: KodeError | None = None
 
     async def run(self) -> str:
-        """Work until nothing is left or nothing may begin; return why it ended early, or "".
+        """Work until no task is left or none may begin; return why it ended early, or "".
 
-        Raises KodeError `Storage` when a disk fails, and what the engine raises.
+        Raises KodeError `Storage` if a disk fails, and what the engine raises.
         """
         stop = asyncio.create_task(self.cancelled.wait())
         sync = asyncio.create_task(self._sync())
@@ -86,7 +86,7 @@ class Dispatcher:
             await asyncio.to_thread(self.folder.log.sync)
 
     def _begin_what_may(self) -> float | None:
-        """Begin all that may begin now; return the seconds until another may, None for never."""
+        """Begin all tasks that may begin; return the seconds until another may, None if never."""
         pause: float | None = None
         held: list[TaskState] = []
         while self._waiting and len(self._running) < self.record.jobs and not self._is_held_back():
@@ -117,7 +117,7 @@ class Dispatcher:
         return self._budget.told()
 
     def _pace(self, state: TaskState) -> Pace:
-        """Return the pace of the state's model: there is a key for each."""
+        """Return the pace of the task's model: each model has its own rate limit."""
         model = state.task.model
         if model not in self._paces:
             self._paces[model] = Pace(self.record.jobs, self.clock.monotonic)
@@ -139,7 +139,7 @@ class Dispatcher:
             self._broken = KodeError("InternalError", text)
 
     async def _one(self, state: TaskState) -> None:
-        """Run a task once, or look after the run that an earlier process began."""
+        """Run a task once, or wait for the run that an earlier process began."""
         worked = Worked()
         found = state.running
         attempt = state.attempt if found else state.attempt + 1
@@ -164,7 +164,7 @@ class Dispatcher:
         self.told(state)
 
     def _close(self, state: TaskState, outcome: Outcome, *, stopped: bool = False) -> None:
-        """Write down how a run ended. `stopped`: by the user, which is no strike."""
+        """Record how a run ended. `stopped`: by the user, which is no strike."""
         alone = self._pace(state).ended(outcome.code)
         self._budget.add(outcome)
         at, name, attempt = self.clock.timestamp(), state.task.id, state.attempt
@@ -183,7 +183,7 @@ class Dispatcher:
 
 
 def try_again(folder: BatchFolder, clock: Clock) -> int:
-    """Let every task that did not complete be done once more; return how many there are."""
+    """Plan every task that ended without completing once more; return how many there are."""
     states = folder.log.tasks.values()
     failed = [one.task.id for one in states if one.outcome and one.outcome.status != "completed"]
     for name in failed:
@@ -192,13 +192,13 @@ def try_again(folder: BatchFolder, clock: Clock) -> int:
 
 
 async def _until_let_go(folder: Path) -> None:
-    """Wait for the end of a run that outlived the batch; it holds the lock of its folder."""
+    """Wait for the end of a run that outlived its batch: until then it locks its folder."""
     while folder.exists() and await asyncio.to_thread(is_held, folder):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_SECONDS)
 
 
 def read_outcome(job: Job, worked: Worked) -> Outcome:
-    """Return what a run came to, by its records: one small file and a look at two folders."""
+    """Return the outcome of a run from its records: one small file, and two folders' names."""
     try:
         record = read_run(job.folder)
     except KodeError as error:
@@ -225,7 +225,7 @@ def read_outcome(job: Job, worked: Worked) -> Outcome:
 
 
 def _delivered(folder: Path) -> tuple[str, ...]:
-    """Return the names of what lies directly in `deliverables`; a report links to them."""
+    """Return the names of the entries of `deliverables`, to which a report links."""
     zone = folder / "deliverables"
     return tuple(sorted(one.name for one in zone.iterdir())) if zone.is_dir() else ()
 

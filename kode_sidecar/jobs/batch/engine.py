@@ -1,4 +1,4 @@
-"""What an engine of a batch is given and what it owes, and the engine of this machine."""
+"""The contract of a batch's engine, and the engine for this machine."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kode_sidecar.infrastructure.commands.command import CommandLimits, ProgramR
 from kode_sidecar.jobs.batch.tasks import PlannedTask
 
 _GRACE_SECONDS = 300.0
-"""A run keeps its own time limit; one that does not is ended after so much more."""
+"""A run keeps its own time limit; one that does not is killed this much later."""
 _SAID_CHARS = 2_000
 
 
@@ -20,7 +20,7 @@ _SAID_CHARS = 2_000
 class Job:
     """One run of one task, with paths of the machine it runs on.
 
-    `folder` is where its records are to be; nobody else writes there.
+    `folder` is for its records only; nothing else writes there.
     """
 
     task: PlannedTask
@@ -32,7 +32,7 @@ class Job:
     env_file: str | None = None
 
     def command(self) -> list[str]:
-        """Return the words after the name of the program."""
+        """Return the arguments for the program."""
         words = ["run", "--json", "--no-stream", "--config", str(self.config)]
         words += ["--prompt-file", str(self.prompt_file), "--sandbox", str(self.folder)]
         words += ["--session-id", self.session_id, "--task-id", self.task.id]
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Worked:
-    """A run is over. `worker` says where it was, `said` what its process wrote, for a mishap."""
+    """A run that has ended. `worker` names its worker, `said` is its output, in case it died."""
 
     worker: str = ""
     said: str = ""
@@ -58,24 +58,24 @@ class BatchEngine(Protocol):
     """Runs jobs as processes of their own: on this machine, or on others."""
 
     async def run(self, job: Job) -> Worked:
-        """Run it and bring its records to `job.folder`; how it ended stands in its `run.json`.
+        """Run a job and bring its records to `job.folder`; its `run.json` says how it ended.
 
-        Cancelling ends the run and all that it started, soon. A worker or scheduler that is lost
-        is no exception: then `run.json` is missing, or tells of a run that died. Raises KodeError
-        where no run can ever be begun.
+        Cancelling soon ends the run and all its processes. A lost worker raises nothing: then
+        `run.json` is missing, or shows a run that died. Raises KodeError if no run can be started
+        at all.
         """
         ...
 
     async def close(self) -> None:
-        """End what still runs, and release everything."""
+        """End the runs in progress, and release everything."""
         ...
 
 
 async def run_process(program: Sequence[str], job: Job) -> str:
-    """Run a job as a process, to its end; return the end of what it said.
+    """Run a job as a process, to its end; return the end of its output.
 
-    All that it started ends with it, and it ends with this process, also after `kill -9`. Raises
-    KodeError `ToolFailed` where it cannot be started.
+    Its child processes end with it, and it ends with this process, even after `kill -9`. Raises
+    KodeError `ToolFailed` if it cannot be started.
     """
     words, limits = job.command(), CommandLimits(job.task.timeout + _GRACE_SECONDS)
     end = await run_program(
@@ -91,8 +91,8 @@ class LocalEngine:
         self._program = program
 
     async def run(self, job: Job) -> Worked:
-        """Run it."""
+        """Run the job as a process here."""
         return Worked(said=await run_process(self._program, job))
 
     async def close(self) -> None:
-        """Do nothing: what ran ended with its task."""
+        """Do nothing: each process ended with its task."""

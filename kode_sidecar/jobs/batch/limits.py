@@ -11,10 +11,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 900.0
 
 
 class Pace:
-    """How many runs of one model go side by side: fewer after a refusal, slowly more again.
+    """Decides how many runs of one model go at once: fewer after a refusal, then slowly more.
 
-    Each run keeps to what its host says while it lasts; this is for limits that outlast a run, and
-    for what runs cannot know of each other.
+    Each run itself obeys its host's limits. This class is for limits that outlast a run, and for
+    runs that do not know of each other.
     """
 
     def __init__(self, jobs: int, now: Callable[[], float]) -> None:
@@ -26,36 +26,36 @@ class Pace:
         self.running = 0
 
     def begun(self) -> None:
-        """Count one that begins."""
+        """Count a run that begins."""
         self.running += 1
 
     def ended(self, code: str) -> bool:
-        """Count one that ended with that error, or ""; return whether it was refused alone."""
+        """Count a run that ended with error `code`, or ""; return True if it was refused alone."""
         self.running -= 1
         if code != "RateLimited":
             self._at_once = min(self._jobs, self._at_once + 1 / max(1.0, self._at_once))
             self._pause = _FIRST_PAUSE
             return False
         alone = self._at_once <= 1
-        if self._now() >= self._not_before:  # others were refused at the same time: that is one
+        if self._now() >= self._not_before:  # simultaneous refusals count as one
             self._at_once = max(1.0, self._at_once / 2)
             self._not_before = self._now() + self._pause
             self._pause = min(_LONGEST_PAUSE, self._pause * 2)
         return alone
 
     def seconds_to_go(self) -> float | None:
-        """Return how long the next one must wait; None while the others must end first."""
+        """Return how many seconds the next run must wait; None if others must end first."""
         if self.running >= int(self._at_once):
             return None
         return max(0.0, self._not_before - self._now())
 
 
 class BatchBudget:
-    """An amount that a batch may cost.
+    """The amount that a batch may cost.
 
-    Nobody knows what a run will cost, so each that is begun is counted with the most that one has
-    cost so far, and the first one runs alone. What the runs of a moment cost beyond that is the
-    most by which the budget can be passed.
+    The cost of a run is unknown before its end. So each run in progress counts as much as the
+    dearest run so far, and the first one runs alone. The budget can be exceeded only by what
+    simultaneous runs cost beyond that.
     """
 
     def __init__(self, limit: Cost | None, outcomes: Iterable[Outcome] = ()) -> None:
@@ -67,7 +67,7 @@ class BatchBudget:
             self.add(outcome)
 
     def add(self, outcome: Outcome) -> None:
-        """Count what a run cost."""
+        """Add the cost of a run."""
         if self._limit is None:
             return
         amount = amount_in(self._limit.currency, outcome)
@@ -77,7 +77,7 @@ class BatchBudget:
         self._most = max(self._most, amount or 0.0)
 
     def allows(self, running: int) -> bool:
-        """Return whether one more may begin beside those that run."""
+        """Return whether one more run may begin beside the `running` ones."""
         if self._limit is None:
             return True
         if self.unknown:
@@ -87,7 +87,7 @@ class BatchBudget:
         return self._spent + self._most * (running + 1) <= self._limit.amount
 
     def told(self) -> str:
-        """Return why nothing more may begin."""
+        """Return why no more runs may begin."""
         assert self._limit is not None, "asked only where there is a budget"
         currency = self._limit.currency
         if self.unknown:
@@ -103,7 +103,7 @@ class BatchBudget:
 
 
 def amount_in(currency: str, outcome: Outcome) -> float | None:
-    """Return what a run cost in a currency; None where a part has no price in it."""
+    """Return what a run cost in a currency; None if part of it has no price in that currency."""
     others = [cost for cost in outcome.costs if cost.currency != currency]
     if others or (not outcome.costs and outcome.cost_usd is not None):
         return outcome.cost_usd if currency == "USD" else None

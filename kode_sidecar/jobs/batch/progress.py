@@ -1,4 +1,4 @@
-"""How far a batch is: one line that is redrawn at a terminal, a line of JSON a task elsewhere."""
+"""Shows the progress of a batch: a redrawn line on a terminal, else a line of JSON per task."""
 
 from collections.abc import Callable
 from typing import TextIO
@@ -14,7 +14,7 @@ _DRAWN_SECONDS = 0.1
 
 
 class BatchProgress:
-    """Hears of each change of a task. `now` counts seconds."""
+    """Shows each change of a task. `now` counts seconds."""
 
     def __init__(self, log: TaskLog, screen: TextIO, now: Callable[[], float]) -> None:
         self._log = log
@@ -51,14 +51,14 @@ class BatchProgress:
             self._tell(state)
 
     def end(self) -> None:
-        """Leave the line as it is and go on below it."""
+        """Draw the line a last time, and continue below it."""
         if self._terminal:
             self._draw()
             self._screen.write("\n")
             self._screen.flush()
 
     def line(self) -> str:
-        """Return the line."""
+        """Return the progress in one line."""
         parts = [f"{self._done}/{self._total} done"]
         if self._failed:
             parts.append(f"{self._failed} not completed")
@@ -84,7 +84,7 @@ class BatchProgress:
     def _draw(self) -> None:
         self._drawn = self._now()
         line = self.line()
-        # Blanks, as not every Windows console knows how to erase a line.
+        # Overwritten with blanks: not every Windows console can erase a line.
         self._screen.write("\r" + line.ljust(self._columns))
         self._columns = len(line)
         self._screen.flush()

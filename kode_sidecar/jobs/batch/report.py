@@ -1,4 +1,4 @@
-"""What a batch came to: the numbers, and the files that tell them to people and to programs."""
+"""Reports the results of a batch: the numbers, and files of them for people and programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ from kode_sidecar.jobs.batch.report_page import amount, write_page
 from kode_sidecar.jobs.batch.task_log import Outcome, TaskLogFold, TaskState, read_task_log
 
 _MOST_TOLD = 50
-"""So many tasks that did not complete are listed in `report.md`; the page has them all."""
+"""How many uncompleted tasks `report.md` lists; the page lists all of them."""
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
-    """One task as a report tells it.
+    """One task of a report.
 
-    `runs` are those that were begun: one that is cut counts, and so does one that still runs.
-    `costs` and tokens are of all that are over, the rest is of the last of these.
+    `runs` counts all runs that were begun, also cut and running ones. `costs` and tokens are sums
+    over all ended runs, the other fields are of the last ended run.
     """
 
     id: str
@@ -46,7 +46,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
 
 
 class ModelRow(Struct, frozen=True, kw_only=True):
-    """All tasks of one model."""
+    """The sums over all tasks of one model."""
 
     model: str
     tasks: int
@@ -57,7 +57,7 @@ class ModelRow(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A whole batch. `costs` has a sum for each currency, over every run that there was."""
+    """The report on a batch. `costs` has a sum for each currency, over all runs."""
 
     schema_version: int = 1
     batch_id: str
@@ -77,7 +77,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def make_report(folder: Path, *, rows: bool = True) -> Report:
-    """Return what a batch has come to so far; without `rows` the sums only.
+    """Return the report on a batch so far; without `rows` only the sums.
 
     Raises KodeError `RunNotFound`, `Storage`.
     """
@@ -86,7 +86,7 @@ def make_report(folder: Path, *, rows: bool = True) -> Report:
 
 
 def report_of(record: BatchRecord, fold: TaskLogFold, *, rows: bool = True) -> Report:
-    """Return the report of states that are known."""
+    """Return the report on a batch whose states are already read."""
     outcomes = list(fold.outcomes())
     totals = _totals(outcomes)
     states = fold.tasks.values()
@@ -174,7 +174,7 @@ def write_report(folder: Path) -> Report:
 
 
 def money(costs: Iterable[Cost]) -> str:
-    """Return amounts for people; a dash where nothing is known."""
+    """Return amounts for people; a dash if none is known."""
     return " + ".join(f"{amount(cost.amount)} {cost.currency}" for cost in costs) or "–"
 
 
@@ -228,7 +228,7 @@ def _cell(text: str) -> str:
 
 
 def _junit(report: Report) -> str:
-    """JUnit XML: a task that failed is an error, one that misses a deliverable a failure."""
+    """Return JUnit XML: a failed task is an error, a task without a deliverable a failure."""
     counts = Counter(_kind(one) for one in report.rows)
     head = (
         f"tests={quoteattr(str(report.tasks))} failures={quoteattr(str(counts['failure']))} "
@@ -264,5 +264,5 @@ def _case(row: TaskRow) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what XML cannot hold."""
+    """Return a text without characters that XML cannot hold."""
     return "".join(one if one.isprintable() else " " for one in text)

@@ -1,6 +1,6 @@
-"""`report.html`: one page that needs no network and no other file but the records it links to.
+"""Writes `report.html`: one page that needs no network, and no files but the records it links to.
 
-Its style and script lie in `page`. What tasks say is shown as text, never as HTML. The charts are
+Its style and script are in `page`. Texts of tasks are shown as text, never as HTML. The charts are
 inline SVG.
 """
 
@@ -50,7 +50,7 @@ def _part(name: str) -> str:
 
 
 def _embedded(rows: list[Any]) -> str:
-    """Return JSON that cannot end the element it stands in."""
+    """Return JSON that cannot close the HTML element that holds it."""
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -90,7 +90,7 @@ def _tiles(report: Mapping[str, Any]) -> str:
 
 
 def amount(number: float) -> str:
-    """Return an amount of money with so many digits that a small one is not shown as nothing."""
+    """Return an amount of money with enough digits that a small one is not shown as zero."""
     if number == 0 or number >= 1:
         return f"{number:,.2f}"
     return f"{number:.{max(4, 1 - floor(log10(number)))}f}"
@@ -167,7 +167,7 @@ def _table(states: Mapping[str, int]) -> str:
 
 
 def _drawn(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return titles and pictures; what there is nothing to draw of is left out."""
+    """Return the charts with their titles; charts without data are left out."""
     made: list[tuple[str, str]] = []
     done = sorted((one for one in rows if one["started_at"]), key=_end)
     for currency in sorted({cost["currency"] for one in done for cost in one["costs"]}):
@@ -206,7 +206,7 @@ def _growth(times: Sequence[float], amounts: Sequence[float]) -> str:
 
 
 def _histogram(values: Sequence[float]) -> str:
-    """Draw how many values there are of each size."""
+    """Draw the distribution of the values."""
     most = max(values, default=0.0) or 1.0
     counts = [0] * _BARS
     for value in values:
@@ -236,7 +236,7 @@ def _clock(seconds: float) -> str:
 
 
 def _picture(inside: str, highest: float, ends: tuple[str, str]) -> str:
-    """Return the picture with its grid; `highest` is the value at its top."""
+    """Return the SVG with its grid; `highest` is the value at its top."""
     grid = "".join(
         f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" '
         f'y1="{_y(part / _STEPS):.1f}" y2="{_y(part / _STEPS):.1f}"/>'

@@ -1,4 +1,4 @@
-"""What travels to a worker that shares no folder with us, and what comes back: two archives."""
+"""Packs a job for a worker that shares no folder with us, and the run that comes back."""
 
 import io
 import os
@@ -23,10 +23,10 @@ _MOST_FILES = 100_000
 
 
 def pack_job(job: Job) -> bytes:
-    """Return the configuration with what it refers to, the prompt and the project of a job.
+    """Return an archive of a job: its configuration with all it refers to, prompt and project.
 
-    Of the project goes what a run would copy: neither ignored files nor those that hold
-    credentials. Blocks; raises KodeError `ConfigInvalid`, `Storage`.
+    Of the project it holds what a run would copy: no ignored files and none with credentials.
+    Blocks; raises KodeError `ConfigInvalid`, `Storage`.
     """
     config = parse_run_config(
         read_text(job.config), job.config.name, Overrides(fields=job.task.fields)
@@ -88,12 +88,12 @@ def _project_files(project: Path, config: RunConfig) -> Iterator[Path]:
 
 
 def unpack_job(data: bytes, folder: Path) -> None:
-    """Lay out a job that arrived. Blocks; raises KodeError `Storage`."""
+    """Unpack a job that arrived. Blocks; raises KodeError `Storage`."""
     _unpack(data, folder)
 
 
 def pack_run(folder: Path) -> bytes:
-    """Return the folder of a run; its plain files, no links. Blocks."""
+    """Return an archive of a run's folder: its regular files, no links. Blocks."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for parent, folders, names in os.walk(folder):
@@ -106,7 +106,7 @@ def pack_run(folder: Path) -> bytes:
 
 
 def unpack_run(data: bytes, folder: Path) -> None:
-    """Put the folder of a run where it belongs, whole or not at all. Raises KodeError `Storage`."""
+    """Unpack the folder of a run, completely or not at all. Raises KodeError `Storage`."""
     beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
         _unpack(data, beside)
@@ -118,12 +118,12 @@ def unpack_run(data: bytes, folder: Path) -> None:
 
 
 def _unpack(data: bytes, folder: Path) -> None:
-    """Unpack below the folder and nowhere else, with the bits that make files programs."""
+    """Unpack an archive strictly below the folder, and restore executable bits."""
     try:
         folder.mkdir(parents=True)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for member in archive.infolist():
-                # `extract` takes drives, roots and `..` out of names.
+                # `extract` removes drives, roots and `..` from names.
                 place = archive.extract(member, folder)
                 mode = member.external_attr >> 16
                 if stat.S_ISREG(mode):

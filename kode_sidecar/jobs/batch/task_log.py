@@ -1,8 +1,8 @@
-"""`tasks.jsonl`: what was planned, claimed, cut and done, appended to and never changed.
+"""`tasks.jsonl`: which tasks were planned, claimed, cut off and done; lines are only appended.
 
-A line is handed to the system before the work goes on, so a killed process loses none. A power cut
-may lose the last second; then the folder of a run is there without its line, and is found when the
-task is claimed again. So `run.json` is the truth, and this file its index.
+A line is written to the system before the work goes on, so a killed process loses none. A power cut
+may lose the last second; then a run's folder exists without its line, and is found when the task is
+claimed again. So `run.json` is the truth, and this file its index.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ TASKS_FILE = "tasks.jsonl"
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one run of a task came to; `code` and `message` are those of its error.
+    """The outcome of one run of a task; `code` and `message` are those of its error.
 
     `delivered` lists the files it made, `patch_bytes` is the size of `changes.patch`.
     """
@@ -49,7 +49,7 @@ class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="st
 
 
 class Planned(_Line, frozen=True, kw_only=True, tag="planned"):
-    """A task is to be done; one that was done under another fingerprint is to be done again."""
+    """A task is to be done; a task done with another fingerprint is to be done again."""
 
     task: PlannedTask
 
@@ -68,7 +68,7 @@ class Claimed(_Line, frozen=True, kw_only=True, tag="claimed"):
 
 
 class Cut(_Line, frozen=True, kw_only=True, tag="cut"):
-    """A run ended before its end, and the task waits again. `counts`: its own fault, perhaps."""
+    """A run was cut off, and its task waits again. `counts`: the cut counts as a strike."""
 
     id: str
     attempt: int
@@ -85,7 +85,7 @@ class TaskEnded(_Line, frozen=True, kw_only=True, tag="ended"):
 
 
 class Again(_Line, frozen=True, kw_only=True, tag="again"):
-    """The user wants a task that did not complete done once more."""
+    """The user wants an uncompleted task to be done once more."""
 
     id: str
 
@@ -95,10 +95,10 @@ Line = Planned | Removed | Claimed | Cut | TaskEnded | Again
 
 @dataclass
 class TaskState:
-    """Where a task stands. `attempt` is the number of its newest run, 0 before the first one.
+    """The state of a task. `attempt` is the number of its newest run, 0 before the first one.
 
-    `outcome` is there when it is done; `cuts` are the outcomes of runs that were cut, `strikes`
-    how many of those count. `earlier` are those of runs that ended and were repeated.
+    `outcome` is set when it is done; `cuts` are the outcomes of runs that were cut off, `strikes`
+    how many of those count. `earlier` are the outcomes of runs that ended and were repeated.
     """
 
     task: PlannedTask
@@ -111,19 +111,19 @@ class TaskState:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """Return those of all its runs that are over, the newest last."""
+        """The outcomes of all its ended runs, the newest last."""
         return [*self.earlier, *self.cuts, *([self.outcome] if self.outcome else [])]
 
     @property
     def name(self) -> str:
-        """Return the state in one word."""
+        """The state in one word."""
         if self.outcome is not None:
             return "blocked" if self.outcome.governance == "blocked" else self.outcome.status
         return "running" if self.running else "cut" if self.cuts else "pending"
 
 
 class TaskLogFold:
-    """The states of all tasks, after the lines that were applied.
+    """The states of all tasks after the applied lines.
 
     `removed` are the outcomes of tasks that are no longer in the plan.
     """
@@ -133,7 +133,7 @@ class TaskLogFold:
         self.removed: list[Outcome] = []
 
     def apply(self, line: Line) -> None:
-        """Apply one line; one about a task that is not known has no effect."""
+        """Apply one line; a line about an unknown task has no effect."""
         if isinstance(line, Planned):
             self._planned(line.task)
             return
@@ -157,7 +157,7 @@ class TaskLogFold:
                 state.running, state.outcome = False, line.outcome
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield the outcome of every run that there was."""
+        """Yield the outcome of every ended run, also of removed tasks."""
         yield from self.removed
         for state in self.tasks.values():
             yield from state.outcomes
@@ -180,7 +180,7 @@ class TaskLogFold:
 
 
 class TaskLog(TaskLogFold):
-    """The states of all tasks, and the file that tells them. For the one process that writes it.
+    """The states of all tasks, and the file that records them, for the one process that writes it.
 
     Raises KodeError `Storage`.
     """
@@ -198,7 +198,7 @@ class TaskLog(TaskLogFold):
         self.apply(line)
 
     def sync(self) -> None:
-        """Bring what was written to the disk. Blocks; raises KodeError `Storage`."""
+        """Flush what was written to the disk. Blocks; raises KodeError `Storage`."""
         self._file.sync()
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class TaskLog(TaskLogFold):
 
 
 def read_task_log(folder: Path) -> TaskLogFold:
-    """Return the states as the file tells them now, for readers. Raises KodeError `Storage`."""
+    """Return the states from the file as it is now, for readers. Raises KodeError `Storage`."""
     fold = TaskLogFold()
     for line in read_records(folder / TASKS_FILE, msgspec.json.Decoder(Line).decode)[0]:
         fold.apply(line)

@@ -1,4 +1,4 @@
-"""The tasks of a batch: read from a file or a folder, each planned under one configuration."""
+"""Reads the tasks of a batch from a file or a folder, and plans each with one configuration."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ from kode_sidecar.jobs.run import (
 from kode_sidecar.jobs.run.contracts import is_plain_id
 
 MAX_ID_CHARS = 80
-"""The id of a run is that of the batch, that of the task and a number."""
+"""Limited because the id of a run joins the batch's id, the task's id and a number."""
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _PROMPT_SUFFIXES = (".md", ".txt")
@@ -32,7 +32,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
     Paths are relative to that file. `set` changes fields of the configuration by their path, such
     as `model.name`. With `variables` each `{{name}}` in the prompt is replaced. Without `prompt`
-    and `prompt_file` it is the prompt of the whole batch.
+    and `prompt_file` the task has the prompt of the whole batch.
     """
 
     id: str
@@ -44,10 +44,10 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 
 class PlannedTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task with all that its run needs. Equal fingerprints mean the same work.
+    """A task with everything its run needs. Equal fingerprints mean equal work.
 
     A fingerprint is made of the resolved configuration, the prompt and the path of the workspace,
-    not of the files in it. `model` is empty where a script is played.
+    not of the files in it. `model` is empty if a script is played.
     """
 
     id: str
@@ -62,9 +62,9 @@ class PlannedTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def read_tasks(source: Path, prompt: str) -> Iterator[Task]:
     """Yield the tasks of a JSONL file or a folder.
 
-    Where the batch has a `prompt` each folder in the folder is the workspace of a task, else each
-    `.md` or `.txt` file in it is the prompt of one. Raises KodeError `ConfigInvalid` naming what
-    is wrong.
+    If the batch has a `prompt`, each subfolder of the folder is the workspace of a task, else each
+    `.md` or `.txt` file in it is the prompt of a task. Raises KodeError `ConfigInvalid` naming the
+    fault.
     """
     if source.is_dir():
         yield from _workspaces(source) if prompt else _prompts(source)
@@ -107,7 +107,7 @@ def _prompts(folder: Path) -> Iterator[Task]:
 
 
 def _plain(name: str) -> str:
-    """Return an id for a file's name, the same each time; letters beyond ASCII become a mark."""
+    """Return a stable id for a file name; a hash stands for letters beyond ASCII."""
     plain = _ODD.sub("-", name).strip("-.").lstrip("-._")[:MAX_ID_CHARS]
     if plain and name.isascii():
         return plain
@@ -116,9 +116,9 @@ def _plain(name: str) -> str:
 
 
 class Planner:
-    """Plans tasks under one configuration, which is read once for each different `set`.
+    """Plans tasks with one configuration, which is parsed once for each different `set`.
 
-    Raises KodeError `ConfigInvalid` where the configuration is wrong, and for each task.
+    Raises KodeError `ConfigInvalid` if the configuration is invalid, also with a task's `set`.
     """
 
     def __init__(self, config: Path, source: Path, prompt: str) -> None:
@@ -190,7 +190,7 @@ class Planner:
 
 
 def _filled(prompt: str, variables: Mapping[str, str]) -> str:
-    """Return the prompt with its variables; without any it stays as it is."""
+    """Return the prompt with its variables replaced; unchanged if there are none."""
     if not variables:
         return prompt
 
