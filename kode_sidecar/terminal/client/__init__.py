@@ -1,4 +1,4 @@
-"""A small LSP + kode client: demo, tests, bench and the terminal chat use it."""
+"""A small LSP + kode client for the demo, the tests, the benchmarks and the terminal chat."""
 
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.client_session import ClientSession

@@ -1,4 +1,4 @@
-"""One text buffer of an editor: its text, its version, and what the server was not told yet."""
+"""One text buffer of an editor: its text, its version, and its changes not yet sent."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ class RefusedEdit(ValueError):
 
 
 class Buffer:
-    """Text is kept as it is: line ends are never converted.
+    """A buffer of one document. Its text stays unchanged: line ends are never converted.
 
     `synced` is True between `did_open` and `did_close`.
     """
@@ -36,7 +36,7 @@ class Buffer:
         self._unsent: list[dict[str, Any]] = []
 
     def did_open(self) -> dict[str, Any]:
-        """Return the params of `textDocument/didOpen`, which tell everything up to now."""
+        """Return the params of `textDocument/didOpen`, which hold all changes so far."""
         self.synced = True
         self._unsent.clear()
         item = {
@@ -55,8 +55,7 @@ class Buffer:
     def check(self, edits: Sequence[dict[str, Any]], version: int | None) -> list[Edit]:
         """Return LSP TextEdits as ascending edits of the text; inserts at one place keep order.
 
-        Raises RefusedEdit for edits that overlap, and when `version` is neither None nor the
-        buffer's.
+        Raises RefusedEdit for edits that overlap, and for a `version` other than the buffer's.
         """
         if version is not None and version != self.version:
             raise RefusedEdit(f"the edit is for version {version}, the buffer is {self.version}")
@@ -79,8 +78,8 @@ class Buffer:
     def replace(self, edits: Sequence[Edit]) -> None:
         """Apply ascending, disjoint edits as one change; the version goes up by one.
 
-        They are told from the bottom up: none of them then moves the place of another. What
-        changes nothing leaves the version alone.
+        They are queued from the bottom up, so that none moves another. Edits that change nothing
+        leave the version alone.
         """
         small = minimal_edits(self.text, edits)
         if not small:
@@ -93,15 +92,15 @@ class Buffer:
         self.version += 1
 
     def type(self, offset: int, text: str, *, delete: int = 0) -> None:
-        """Replace `delete` code points at `offset` by `text`, as keys of the user do."""
+        """Replace `delete` code points at `offset` by `text`, as if the user typed."""
         self.replace([Edit(offset, offset + delete, text)])
 
     def set_text(self, text: str) -> None:
-        """Replace everything."""
+        """Replace the whole text."""
         self.replace([Edit(0, len(self.text), text)])
 
     def take_did_change(self) -> dict[str, Any] | None:
-        """Return the params of one `textDocument/didChange` with all that was not told yet."""
+        """Return the params of one `textDocument/didChange` with all unsent changes, or None."""
         if not self._unsent:
             return None
         changes, self._unsent = self._unsent, []

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over LSP frames with a sidecar process, from the editor's end."""
+"""Speaks JSON-RPC 2.0 over LSP frames with a sidecar process, as an editor does."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ class RpcError(Exception):
 
 
 class ConnectionLost(Exception):
-    """The process ended or its stream is no LSP any more. `stderr_tail` often says why."""
+    """The process ended, or its stream is no longer valid LSP. `stderr_tail` often says why."""
 
     def __init__(self, message: str, exit_code: int | None, stderr_tail: str) -> None:
         tail = f"\n{stderr_tail.strip()}" if stderr_tail.strip() else ""
@@ -40,19 +40,19 @@ class ConnectionLost(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """One message of the log as the client saw it; `raw` for bytes sent without a frame."""
+    """One logged message, as the client saw it; `raw` for bytes sent without a frame."""
 
     direction: Literal["in", "out", "raw"]
     body: bytes
 
     def message(self) -> Any:
-        """Return the decoded body. Raises ValueError for what is no JSON."""
+        """Return the decoded body. Raises ValueError for invalid JSON."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request on its way; await `answer`."""
+    """A request in flight; await `answer`."""
 
     id: int
     method: str
@@ -65,8 +65,7 @@ class Client:
 
     Notifications reach subscribers at once and in order; requests of the server are answered
     by the handler of their method, each in a task of its own, and with -32601 without one.
-    `frames` logs every frame in both directions, in order. `lost` says why nothing comes any
-    more.
+    `frames` logs every frame in both directions, in order. `lost` says why the connection ended.
     """
 
     def __init__(self, process: SidecarProcess, *, keep_frames: int | None = None) -> None:
@@ -103,7 +102,7 @@ class Client:
         await self.close()
 
     async def initialize(self, handshake: Handshake) -> dict[str, Any]:
-        """`initialize`, then `initialized`. The result is also kept in `initialize_result`."""
+        """Send `initialize`, then `initialized`. Stores the result in `initialize_result`."""
         result = await self.request("initialize", handshake.params())
         self.initialize_result = cast(dict[str, Any], result)
         self.notify("initialized", {})
@@ -111,7 +110,7 @@ class Client:
 
     @property
     def kode(self) -> dict[str, Any]:
-        """What the server announced under `capabilities.experimental.kode`."""
+        """The server's `capabilities.experimental.kode`."""
         return self.initialize_result["capabilities"]["experimental"]["kode"]
 
     def start(
@@ -123,7 +122,7 @@ class Client:
         """
         self._last_id += 1
         call = Call(self._last_id, method, asyncio.get_running_loop().create_future(), on_result)
-        # Nobody may be waiting any more when the connection is lost.
+        # When the connection is lost, maybe nobody waits, so mark the exception as read.
         call.answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._send({"id": call.id, "method": method}, params)
         self._calls[call.id] = call
@@ -133,13 +132,13 @@ class Client:
         self,
         method: str,
         params: Any = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (the wait's end is told to the server)
+        timeout: float | None = None,  # noqa: ASYNC109 (the server is notified when the wait ends)
         on_result: Callable[[Any], None] | None = None,
     ) -> Any:
         """Send a request and wait for its result; `on_result` is as in `start`.
 
-        Raises RpcError, ConnectionLost, or TimeoutError after `timeout` seconds. When the
-        wait ends early the server is told by `$/cancelRequest`.
+        Raises RpcError, ConnectionLost, or TimeoutError after `timeout` seconds. If the wait
+        ends early, the server gets `$/cancelRequest`.
         """
         call = self.start(method, params, on_result)
         try:
@@ -157,7 +156,7 @@ class Client:
         self._send({"method": method}, params)
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes as they are, without a frame. Raises ConnectionLost."""
+        """Send bytes unchanged, without a frame. Raises ConnectionLost."""
         self._write(Frame("raw", data), data)
 
     def handle(self, method: str, handler: Handler) -> None:
@@ -168,7 +167,7 @@ class Client:
         self._handlers[method] = handler
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber(method, params)` for every notification; returns the way out."""
+        """Call `subscriber(method, params)` for every notification; returns the unsubscriber."""
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
@@ -177,7 +176,7 @@ class Client:
         self._on_lost.append(callback)
 
     async def close(self, seconds: float = 10.0) -> int | None:
-        """`shutdown` and `exit`, then wait; after `seconds` in each step kill. The exit code."""
+        """Send `shutdown` and `exit`, wait up to `seconds` each, then kill; return exit code."""
         self.process.resume_reading()
         if self.lost is None and self.process.exit_code is None:
             with suppress(RpcError, ConnectionLost, TimeoutError):
@@ -242,7 +241,7 @@ class Client:
                 subscriber(method, message.get("params"))
 
     def _take_back(self, request_id: int | str) -> None:
-        """The server does not want an answer any more (LSP `$/cancelRequest`)."""
+        """Cancel the answer to a request of the server (LSP `$/cancelRequest`)."""
         task = self._answering.pop(request_id, None)
         if task is not None and not task.done():
             task.cancel()

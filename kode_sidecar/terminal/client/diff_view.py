@@ -1,4 +1,4 @@
-"""Diffs for reading: the lines that changed, with numbers and a little around, and their words."""
+"""Diffs for reading: changed lines with numbers and context, and the words that changed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ _WORD = re.compile(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One line of a unified diff; numbers start at 1 and are None where the line is not.
+    """One line of a unified diff; numbers start at 1, None on the side that lacks the line.
 
-    `changed` are the parts of the text that its counterpart does not have, as (start, end).
+    `changed` are the parts of the text that the opposite line lacks, as (start, end).
     """
 
     kind: Literal[" ", "-", "+"]
@@ -32,7 +32,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class ShownGroup:
-    """Lines that stand together; `header` is that of a unified diff."""
+    """Adjacent lines of a diff; `header` is that of a unified diff."""
 
     header: str
     lines: Sequence[ShownLine]
@@ -41,7 +41,7 @@ class ShownGroup:
 def line_diff(before: str, after: str, context: int = 2) -> list[ShownGroup]:
     """Return the changed lines of a text in groups, each with `context` lines around it.
 
-    Line ends do not count: a change of nothing but line ends is no group.
+    Changes of line ends alone are ignored.
     """
     old, new = _text_lines(before, other=after), _text_lines(after, other=before)
     return [
@@ -58,8 +58,8 @@ def hunk_diff(
 ) -> list[ShownGroup]:
     """Return one proposed hunk as a diff.
 
-    `text` is the buffer's text the hunk's range belongs to; without it the hunk's own old and
-    new text stand alone.
+    `text` is the buffer's text that the hunk's range refers to; without it the diff shows only the
+    hunk's own old and new text.
     """
     place = hunk.get("range")
     if text is None or place is None:
@@ -84,7 +84,7 @@ def _lines(group: DiffGroup, old: Sequence[str], new: Sequence[str]) -> Iterator
 
 
 def _text_lines(text: str, *, other: str) -> list[str]:
-    """The lines of a text. Beside nothing at all a text has no line after its last end."""
+    """Return the lines of a text; compared with no text, it has no line after its last end."""
     lines = to_lf(text).split("\n")
     if not text and other:
         return []
@@ -94,9 +94,9 @@ def _text_lines(text: str, *, other: str) -> list[str]:
 def _changed_words(
     old: Sequence[str], new: Sequence[str]
 ) -> tuple[list[Sequence[tuple[int, int]]], list[Sequence[tuple[int, int]]]]:
-    """Return for each line which parts changed, where lines stand for each other one by one.
+    """Return the changed parts of each line, if old and new lines match one to one.
 
-    Lines with little in common are marked as a whole, which is not at all.
+    In lines with little in common no part is marked: the whole line has changed.
     """
     gone: list[Sequence[tuple[int, int]]] = [()] * len(old)
     come: list[Sequence[tuple[int, int]]] = [()] * len(new)

@@ -1,4 +1,4 @@
-"""An editor without a screen: buffers, and what it answers when the server asks."""
+"""An editor without a screen: buffers, and answers to the server's requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
 async def reject(params: dict[str, Any]) -> str | None:
-    """Return the answer to a permission question when nobody is asked."""
+    """Return the rejecting answer to a permission question, without asking anybody."""
     return next((o["optionId"] for o in params["options"] if o["kind"] == "reject"), None)
 
 
 async def choose_nothing(params: dict[str, Any]) -> Sequence[str]:
-    """Return the answer to a choice when nobody is asked."""
+    """Return no choice, without asking anybody."""
     del params
     return ()
 
@@ -34,16 +34,16 @@ async def dismiss(params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def read_text(path: Path) -> str:
-    """Return a file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
+    """Return a file as an editor shows it: UTF-8, line ends kept, no BOM. Raises OSError."""
     return path.read_bytes().decode("utf-8-sig")
 
 
 @dataclass
 class ClientEditor:
-    """Buffers over a connection. Text is never written to disk here but by `write`.
+    """Holds buffers synced over a connection. Only `write` writes text to disk.
 
-    Files are created (empty), renamed and deleted on disk at once when the server asks for it: so
-    editors do, which keep the text of a new file in an unsaved buffer.
+    Files are created (empty), renamed and deleted on disk at once when the server asks for it, as
+    editors do; the text of a new file stays in an unsaved buffer.
 
     `open_touched` sends `didOpen` for a file that was loaded for an edit. `before_edit` is called
     when the server asks for one, `load` gives the text of a file that is edited without being open;
@@ -93,7 +93,7 @@ class ClientEditor:
 
     @property
     def buffers(self) -> list[Buffer]:
-        """All buffers, in the order they came."""
+        """All buffers, in the order they were opened."""
         return list(self._buffers.values())
 
     def buffer(self, uri: str) -> Buffer:
@@ -113,7 +113,7 @@ class ClientEditor:
         language_id: str = "plaintext",
         version: int = 1,
     ) -> Buffer:
-        """Open a file and tell the server; `text` given = a buffer with unsaved changes."""
+        """Open a file and notify the server; with `text` the buffer has unsaved changes."""
         uri = path_to_uri(Path(file).absolute())
         content = text if text is not None else read_text(Path(file))
         buffer = Buffer(
@@ -129,17 +129,17 @@ class ClientEditor:
         self.client.notify("textDocument/didClose", buffer.did_close())
 
     def tell(self, buffer: Buffer) -> None:
-        """Send what the server has not been told of a synced buffer, as one `didChange`."""
+        """Send the unsent changes of a synced buffer as one `didChange`."""
         if buffer.synced and (params := buffer.take_did_change()):
             self.client.notify("textDocument/didChange", params)
 
     def type(self, buffer: Buffer, offset: int, text: str, *, delete: int = 0) -> None:
-        """Type into a buffer and tell the server."""
+        """Type into a buffer and notify the server."""
         buffer.type(offset, text, delete=delete)
         self.tell(buffer)
 
     async def apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Answer `workspace/applyEdit`: all of it or nothing; the changes are told before that."""
+        """Answer `workspace/applyEdit`: all or nothing; `didChange` is sent before the answer."""
         if self.before_edit is not None:
             self.before_edit()
         plan, refusal = self.carry_out(params["edit"])
@@ -152,7 +152,7 @@ class ClientEditor:
         return answer
 
     def carry_out(self, edit: dict[str, Any]) -> tuple[EditPlan, str | None]:
-        """Do a WorkspaceEdit without telling it; what was done, or why nothing was."""
+        """Apply a WorkspaceEdit without `didChange`; return the plan, or why it was refused."""
         try:
             plan = plan_edit(edit, self.opened, self.loaded, self.encoding)
             self._write(plan)
@@ -166,7 +166,7 @@ class ClientEditor:
         return self._buffers.get(canonical_key(uri))
 
     def loaded(self, uri: str) -> Buffer | None:
-        """The buffer, else one loaded from disk, else None. Raises OSError and ValueError."""
+        """Return the buffer, else one loaded from disk, else None. Raises OSError, ValueError."""
         path = file_path(uri)
         known = self.opened(uri)
         if known is not None or not path.is_file():
@@ -205,7 +205,7 @@ class ClientEditor:
         return {"optionId": await self.answer_permission(params)}
 
     async def _open_document(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Open what the server cannot decode, as `load` reads it."""
+        """Open a file that the server cannot decode, as `load` reads it."""
         path = file_path(params["uri"])
         try:
             self.open(path, self.load(path))
@@ -223,5 +223,5 @@ async def _nothing(params: Any) -> None:
 
 
 def refused(reason: str) -> dict[str, Any]:
-    """Return the answer that an edit was not made."""
+    """Return the answer that an edit was not applied."""
     return {"applied": False, "failureReason": reason}

@@ -1,4 +1,4 @@
-"""What an editor says in `initialize` (LSP 3.17 "Initialize Request", kode under its options)."""
+"""Builds an editor's `initialize` (LSP 3.17 "Initialize Request", kode under its options)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ class Handshake:
 
 
 def client_capabilities(encodings: Sequence[PositionEncoding]) -> dict[str, Any]:
-    """Return what this package's `Editor` can do."""
+    """Return the capabilities of this package's `ClientEditor`."""
     return {
         "general": {"positionEncodings": list(encodings)},
         "workspace": {

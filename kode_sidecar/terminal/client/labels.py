@@ -121,12 +121,12 @@ CHINESE = Labels(
 
 
 def labels_for(language: str) -> Labels:
-    """Chinese for `zh…`, English for anything else."""
+    """Return Chinese labels for `zh…`, English ones for anything else."""
     return CHINESE if language.lower().startswith("zh") else ENGLISH
 
 
 def system_locale() -> str:
-    """`zh` on a Chinese system, else `en`."""
+    """Return `zh` on a Chinese system, else `en`."""
     names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
     name = next((name for name in names if name), "") or locale.getlocale()[0] or ""
     return "zh" if name.lower().startswith(("zh", "chinese")) else "en"

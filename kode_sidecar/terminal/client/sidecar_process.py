@@ -1,4 +1,4 @@
-"""The sidecar as a child process: three pipes, and an end that always comes."""
+"""Runs the sidecar as a child process with three pipes, and makes sure that it ends."""
 
 import asyncio
 import subprocess
@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
-# In a frozen program the executable is the sidecar itself. With -P Python loads nothing from the
-# working directory, which is a project's.
+# In a frozen program the executable is the sidecar itself. With -P Python loads no module from the
+# working directory, which belongs to a project.
 _FROZEN = hasattr(sys, "frozen")
 PROGRAM = (sys.executable,) if _FROZEN else (sys.executable, "-P", "-m", "kode_sidecar")
-"""The program that this process is."""
+"""The command line that runs this same program."""
 DEFAULT_COMMAND = (*PROGRAM, "serve")
 STDERR_TAIL_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
 _KILL_SECONDS = 5.0
-# An editor that spawns us on Windows wants no console window.
+# An editor that starts us on Windows wants no console window.
 _NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
@@ -68,12 +68,12 @@ class SidecarProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while the process runs."""
         return self._child.returncode
 
     @property
     def stderr_tail(self) -> str:
-        """The last 64 KiB it wrote to stderr."""
+        """The last 64 KiB written to stderr."""
         return self._stderr.decode("utf-8", "replace")
 
     def write(self, data: bytes) -> None:
@@ -97,12 +97,12 @@ class SidecarProcess:
         self._may_read.set()
 
     def close_stdin(self) -> None:
-        """End of input for the child."""
+        """Close stdin: the child sees the end of its input."""
         with suppress(OSError):
             self._stdin.close()
 
     async def wait(self, seconds: float) -> int | None:
-        """Return the exit code, or None when it still runs after `seconds`."""
+        """Return the exit code, or None if the process still runs after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 code = await self._child.wait()
@@ -114,7 +114,7 @@ class SidecarProcess:
     async def end(self, seconds: float) -> int | None:
         """Close stdin, wait up to `seconds`, then kill; stdout must be read meanwhile.
 
-        The exit code, or None when it defies even that.
+        Returns the exit code, or None if the process survives even that.
         """
         self.close_stdin()
         self.resume_reading()

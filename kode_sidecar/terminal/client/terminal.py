@@ -1,4 +1,4 @@
-"""The conversation on a terminal, as it streams."""
+"""Writes the conversation to a terminal as it streams."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -27,26 +27,26 @@ _SUMMARY_COLUMNS = 72
 
 
 def allows_color(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Only a real terminal has colours, and never against NO_COLOR (no-color.org)."""
+    """True for a real terminal without NO_COLOR (no-color.org)."""
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and out.isatty()
 
 
 def wants_color(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether to write colours as escape sequences."""
+    """Return whether to write colours as escape sequences."""
     return allows_color(out, environ) and understands_escapes(out)
 
 
 def prepare(out: TextIO) -> None:
-    """Make `out` take any text."""
+    """Make `out` accept any text, replacing what its encoding lacks."""
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
 
 
 class Terminal:
-    """Writes what a `watch.Watch` tells it. Nothing shown holds control characters (W13).
+    """Writes the stream of a `watch.Watch`, without control characters (W13).
 
-    `echo=False` leaves out prompts: the user has typed them on this very terminal.
+    `echo=False` leaves out prompts, which the user has typed on this terminal.
     """
 
     def __init__(
@@ -61,24 +61,24 @@ class Terminal:
         self._shown: dict[str, int] = {}
 
     def line(self, text: str = "", style: str = "") -> None:
-        """One line of the program's own, below whatever streamed."""
+        """Write a line of the program itself, below streamed text."""
         self._end_stream()
         self._write(f"{visible(text)}\n", style)
 
     def prompt(self, text: str) -> None:
-        """The beginning of a line on which the user will type, and end it."""
+        """Write the start of a line that the user will complete and end."""
         self._end_stream()
         self._write(visible(text), "bold")
         self._at_line_start = True
 
     def growth(self, session: ClientSession, block_id: str, added: str) -> None:
-        """A delta came."""
+        """Write a delta."""
         block = session.blocks[block_id]
         if block["type"] in ("text", "thinking"):
             self._stream(block, added)
 
     def event(self, session: ClientSession, event: Json) -> None:
-        """An event came and is folded."""
+        """Write an event that is already folded."""
         match event["type"]:
             case "message.added":
                 if event["role"] == "assistant":
@@ -108,7 +108,7 @@ class Terminal:
         texts: Mapping[str, str],
         encoding: PositionEncoding = "utf-16",
     ) -> None:
-        """Every hunk of a change set as a diff; `texts` are the buffers' texts by URI."""
+        """Write every hunk of a change set as a diff; `texts` are buffers' texts by URI."""
         for number, hunk in enumerate(hunks, 1):
             title = self._labels.hunk.format(number=number, count=len(hunks), path=hunk["path"])
             state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
@@ -117,7 +117,7 @@ class Terminal:
     def hunk(
         self, title: str, hunk: Json, text: str | None, encoding: PositionEncoding = "utf-16"
     ) -> None:
-        """One hunk as a diff; `text` is the buffer's text its range belongs to."""
+        """Write one hunk as a diff; `text` is the buffer's text that its range refers to."""
         self.line()
         self.line(title, "bold")
         if whole := self._labels.whole_files.get(hunk.get("kind", "")):
@@ -129,14 +129,14 @@ class Terminal:
         self._diff(groups, code_points="invisibleCharacters" in flags)
 
     def patch(self, reason: str, diff: str) -> None:
-        """Why the user is asked, and the unified diff that a yes is for."""
+        """Write why the user is asked, and the unified diff to be permitted."""
         if reason:
             self.line(one_line(reason), "yellow")
         for line in diff.splitlines():
             self.line(line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
 
     def difference(self, before: str, after: str) -> None:
-        """A text before and after as a diff."""
+        """Write the difference of two texts as a diff."""
         self._diff(line_diff(before, after))
 
     def _diff(self, groups: list[ShownGroup], *, code_points: bool = False) -> None:
@@ -152,7 +152,7 @@ class Terminal:
                 self._write(f"{numbers} {line.kind} {text}\n", styles[line.kind])
 
     def _marked(self, line: ShownLine) -> str:
-        """The text of a line without control characters, what changed in it reversed."""
+        """Return a line without control characters, its changed parts in reverse video."""
         parts: list[str] = []
         at = 0
         for start, end in line.changed if self._color else ():
@@ -185,7 +185,7 @@ class Terminal:
             self.line(f"{self._labels.you} › {block['text']}", "bold")
 
     def _rest(self, block: Json) -> None:
-        """What of a completed block has not streamed yet; all of it if something was lost."""
+        """Write the part of a completed block not streamed yet; all of it if some was lost."""
         shown = self._shown.pop(block["id"], 0)
         if shown > len(block["text"]):
             self.line(self._labels.whole_again, "yellow")
@@ -239,7 +239,7 @@ class Terminal:
                     self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
 
     def _scout_updated(self, event: Json) -> None:
-        """Its end; on the way only that it has to report."""
+        """Write a scout's end, and before it only that it must report."""
         labels, state = self._labels, event["state"]
         if state == "running":
             return

@@ -1,4 +1,4 @@
-"""All sessions of a connection, folded as they stream, and waiting for something in them."""
+"""Folds all sessions of a connection as they stream, and waits for conditions in them."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from kode_sidecar.terminal.client.fold import Json
 
 
 class Follows(Protocol):
-    """A session that takes the stream: `ClientSession`, or one that checks the stream as well."""
+    """A session that takes the stream: `ClientSession`, or one that also checks it."""
 
     @property
     def seq(self) -> int:
-        """The newest stored event."""
+        """The number of the newest stored event."""
         ...
 
     def attach(self, told: Json) -> None:
@@ -21,11 +21,11 @@ class Follows(Protocol):
         ...
 
     def event(self, event: Json) -> bool:
-        """Take an event; False if it has come before."""
+        """Take an event; return False if it has come before."""
         ...
 
     def delta(self, delta: Json) -> str:
-        """Return what is new of a delta, nothing if it is of another session."""
+        """Return the new text of a delta, "" if it is of another session."""
         ...
 
 
@@ -35,21 +35,21 @@ T = TypeVar("T")
 
 
 class Listener(Protocol[S_contra]):
-    """Who wants to see the stream as it comes."""
+    """Receives the stream as it comes."""
 
     def event(self, session: S_contra, event: Json) -> None:
-        """After an event was folded."""
+        """Called after an event was folded."""
         ...
 
     def growth(self, session: S_contra, block_id: str, added: str) -> None:
-        """After an open block grew by `added`."""
+        """Called after an open block grew by `added`."""
         ...
 
 
 class Watch(Generic[S]):
-    """Make it before the first session, so that no event is missed.
+    """Follows all sessions. Create it before the first session, so that no event is missed.
 
-    `follow` begins a session by its id and the number of the event that it goes on after.
+    `follow(id, seq)` makes the fold of a session, which continues after event number `seq`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Watch(Generic[S]):
         client.on_lost(self._wake)
 
     def session(self, session_id: str, seq: int = 0) -> S:
-        """The fold of a session; `seq` as `kode/session/new` or `attach` said, at first sight."""
+        """Return the fold of a session; a new one starts at `seq`, from `kode/session/new`."""
         if session_id not in self.sessions:
             self.sessions[session_id] = self._follow(session_id, seq)
         return self.sessions[session_id]
@@ -77,7 +77,7 @@ class Watch(Generic[S]):
         access: str = "write",
         within: float | None = None,
     ) -> S:
-        """`kode/session/attach`: go on from `after`, or from a snapshot. Raises RpcError."""
+        """Attach to a session: continue from `after`, or from a snapshot. Raises RpcError."""
         params: dict[str, Any] = {"sessionId": session_id, "access": access}
         if after is not None:
             params["afterSeq"] = after.seq
@@ -92,7 +92,7 @@ class Watch(Generic[S]):
         return self.sessions[session_id]
 
     async def until(self, condition: Callable[[], T | None], within: float | None = None) -> T:
-        """Wait until `condition()` gives something true, checked after each notification.
+        """Wait until `condition()` is true, checked after each notification; return its value.
 
         Raises ConnectionLost, or TimeoutError after `within` seconds.
         """

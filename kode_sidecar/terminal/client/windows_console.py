@@ -1,4 +1,4 @@
-"""What a Windows console makes of escape sequences."""
+"""Finds out whether a Windows console understands escape sequences."""
 
 import ctypes
 import sys
@@ -30,10 +30,10 @@ _CHANGES_NOTHING = "\x1b[m"
 
 
 def understands_escapes(out: TextIO) -> bool:
-    """Have a terminal understand escape sequences, and return whether it does.
+    """Turn on escape sequences in a terminal; return whether it understands them.
 
-    Elsewhere than on Windows every terminal does. A console before Windows 10, one in legacy mode
-    and that of Wine print them; Wine says that it would not, so one is tried.
+    Outside Windows every terminal does. Consoles before Windows 10, in legacy mode and of Wine
+    print them instead. Wine claims to understand them, so we try one.
     """
     if sys.platform != "win32":
         return True

@@ -1,4 +1,4 @@
-"""LSP WorkspaceEdits (3.17 "WorkspaceEdit") checked whole before anything is changed."""
+"""Plans LSP WorkspaceEdits (3.17 "WorkspaceEdit"), checked whole before anything changes."""
 
 import errno
 import os
@@ -17,14 +17,14 @@ FindBuffer = Callable[[str], Buffer | None]
 
 @dataclass(frozen=True)
 class FileOperation:
-    """One change of one file; `target` is where a renamed one goes. Nothing is overwritten."""
+    """One operation on a file; `target` is the new path of a rename. Overwrites nothing."""
 
     kind: Literal["create", "rename", "delete"]
     path: Path
     target: Path = Path()
 
     def carry_out(self) -> None:
-        """Do it; missing folders are made. Raises OSError."""
+        """Carry out the operation; make missing folders. Raises OSError."""
         match self.kind:
             case "create":
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,9 +40,9 @@ class FileOperation:
 
 @dataclass
 class EditPlan:
-    """What to do: `files` on disk, forget `removed`, keep `touched`, then apply `changes`.
+    """The steps of an edit: `files` on disk, drop `removed`, add `touched`, apply `changes`.
 
-    `reopened` are those of the touched buffers that a synced document goes on in under a new name.
+    `reopened` are those touched buffers that replace a synced document after a rename.
     """
 
     files: list[FileOperation] = field(default_factory=list[FileOperation])
@@ -62,8 +62,8 @@ def plan_edit(
 ) -> EditPlan:
     """Plan a WorkspaceEdit: one edit of text per document, operations on files and not folders.
 
-    `opened` gives the buffer of a document, `loaded` the same, read from the disk if need be.
-    Raises ValueError or OSError; then nothing may be changed.
+    `opened` returns the buffer of a document, `loaded` also one read from disk. Raises ValueError
+    or OSError; then nothing may be changed.
     """
     planner = _Planner(opened, loaded, encoding)
     entries = edit.get("documentChanges")
@@ -79,7 +79,7 @@ def plan_edit(
 
 
 class _Planner:
-    """Follows the entries one by one: `_there` and `_buffers` are the files as they leave them."""
+    """Plans the entries one by one: `_there` and `_buffers` are the files after those so far."""
 
     def __init__(self, opened: FindBuffer, loaded: FindBuffer, encoding: PositionEncoding) -> None:
         self._opened_before = opened
@@ -166,7 +166,7 @@ class _Planner:
             raise ValueError(f"{uri} does not exist")
 
     def _makes_way(self, uri: str, options: dict[str, Any]) -> bool:
-        """Return whether a file can be put there; False where the one that is there shall stay."""
+        """Return whether a file can be created there; False if an existing one must stay."""
         if not self._exists(uri):
             return True
         if options.get("overwrite"):
@@ -177,7 +177,7 @@ class _Planner:
         raise ValueError(f"{uri} exists")
 
     def _forget(self, uri: str) -> None:
-        """Know no file there; a buffer that the plan wanted there is not to come back."""
+        """Plan that no file is there, and drop the buffer that the plan wanted there."""
         gone = self._opened(uri)
         if gone is not None and gone in self.plan.touched:
             self.plan.touched.remove(gone)
