@@ -1,4 +1,4 @@
-"""`kode-sidecar ask`: one question, one answer, what is proposed as a diff."""
+"""`kode-sidecar ask`: one question, one answer, proposed edits as a diff."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ _MOST_ATTACHED = 2_000_000
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Ask, and print the answer as it grows; 3 when it did not come to its end.
+    """Ask, and print the answer as it grows; return 3 if it is incomplete.
 
     Raises KodeError.
     """
@@ -56,13 +56,13 @@ def _print(text: str) -> None:
 
 
 def _print_edits(result: dict[str, Any]) -> None:
-    """The diff of each change set, once."""
+    """Print the diff of each change set once."""
     for diff in dict.fromkeys(edit["diff"] for edit in result["proposed_edits"]):
         sys.stdout.write("\n" + (visible(diff) if sys.stdout.isatty() else without_controls(diff)))
 
 
 def _with_attachment(question: str) -> str:
-    """The question, and below it what is piped in, cut where it is too long."""
+    """Return the question with piped input below it, cut if it is too long."""
     if sys.stdin is None or sys.stdin.isatty():
         return question
     piped = sys.stdin.read(_MOST_ATTACHED + 1)

@@ -1,4 +1,4 @@
-"""`kode-sidecar batch`: many jobs; how far they are, how to go on with them, what they came to."""
+"""`kode-sidecar batch`: runs many jobs, shows their progress, resumes and reports on them."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ _NOT_ALL, _CANCELLED = 3, 130
 
 
 def batch_command(options: argparse.Namespace) -> int:
-    """Run the command; the exit code. Raises KodeError where nothing can be begun."""
+    """Run the command; return the exit code. Raises KodeError if nothing can be started."""
     match options.batch_command:
         case "status":
             return _show(make_report(options.folder, rows=False), json=options.json)
@@ -111,7 +111,7 @@ def _begun() -> BegunBatches:
 
 
 def _dry_run(options: BatchOptions, *, json: bool) -> int:
-    """Say what would be done; the exit code is 1 where a model could not be asked."""
+    """Print what would be done; return 1 if a model could not be asked."""
     planned = plan_tasks(options)
     models = Counter(task.model for task in planned)
     missing = _missing(models, options.env_file)
@@ -138,9 +138,9 @@ def _missing(models: Iterable[str], env_file: str | None) -> list[str]:
 
 
 def _work(folder: BatchFolder, *, json: bool) -> int:
-    """Do what is left, write the report and say what it came to; the exit code.
+    """Do the remaining tasks, write and print the report; return the exit code.
 
-    Raises KodeError `AuthRequired` when a key is missing for what is to run on this machine.
+    Raises KodeError `AuthRequired` if a key is missing for a task on this machine.
     """
     try:
         _look_for_keys(folder)
@@ -154,7 +154,7 @@ def _work(folder: BatchFolder, *, json: bool) -> int:
 
 
 def _look_for_keys(folder: BatchFolder) -> None:
-    """Raise KodeError `AuthRequired` rather than let every task fail; workers have their own."""
+    """Raise KodeError `AuthRequired` rather than fail every task; workers have their own keys."""
     record = folder.record
     if record.scheduler:
         return
@@ -185,7 +185,7 @@ async def _dispatch(folder: BatchFolder) -> str:
 
 
 def _show(report: Report, *, json: bool) -> int:
-    """Print the sums; the exit code is 0 when every task completed."""
+    """Print the sums; return 0 if every task completed."""
     if json:
         told = msgspec.to_builtins(report)
         del told["rows"]

@@ -1,4 +1,4 @@
-"""The command line: which function does what. Each is imported when it is asked for."""
+"""Maps each command to its function, which is imported only when it is called."""
 
 import errno
 import os
@@ -10,12 +10,12 @@ from importlib import import_module
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.boot.build_info import build_info
 
-TYPE_CHECKING = False  # that of `typing` costs what `--version` has no time for
+TYPE_CHECKING = False  # importing it from `typing` would slow down `--version`
 if TYPE_CHECKING:
     import argparse
 
 Serve = Callable[..., int]
-# Of writing to stdout: its reader has gone (Windows says so in a way of its own), its disk is full.
+# Errors of writing to stdout: its reader has gone (EINVAL on Windows), or its disk is full.
 _READER_GONE = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -41,14 +41,14 @@ COMMANDS: Mapping[str, str] = {
     "skills": "inquiry:inquiry_command",
     "usage": "inquiry:inquiry_command",
 }
-"""The module of this package and its function, which gets the options and returns the exit code."""
+"""`module:function` in this package; the function gets the options and returns the exit code."""
 
 
 def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
-    """Run one command; its exit code, of `EXIT_CODES`. Raises KeyboardInterrupt."""
+    """Run one command; return its exit code, one of `EXIT_CODES`. Raises KeyboardInterrupt."""
     if list(arguments) == ["--version"]:
         return _print_version()
-    # Late: `--version` needs no parser.
+    # Imported late: `--version` needs no parser.
     from kode_sidecar.terminal.cli.complete import candidates  # noqa: PLC0415
     from kode_sidecar.terminal.cli.parser import make_parser  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
         run = command(options.command)
     try:
         code = run(options)
-        sys.stdout.flush()  # at the end of the interpreter nobody catches what this raises
+        sys.stdout.flush()  # nobody would catch its error at interpreter exit
         return code
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
@@ -77,14 +77,14 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
         elif error.errno == errno.ENOENT and error.filename is None:  # as `os.getcwd` says it
             print("kode-sidecar: the folder you are in is gone; go to another one", file=sys.stderr)
         elif error.errno not in _READER_GONE or error.filename is not None:
-            raise  # the reader, such as `head`, may have read enough: that is no error
-        # What is still held goes nowhere: the interpreter would try, and complain, once more.
+            raise  # a reader that stops early, such as `head`, is no error
+        # Discard buffered output: the interpreter would try to write it again, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def command(name: str) -> "Callable[[argparse.Namespace], int]":
-    """Import what carries out a command of the table."""
+    """Import and return the function of a command."""
     module, function = COMMANDS[name].split(":")
     return getattr(import_module(f"{__package__}.{module}"), function)
 

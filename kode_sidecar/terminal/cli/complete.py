@@ -1,4 +1,4 @@
-"""Completion for shells: each asks the program itself, so that it is always right."""
+"""Completion for shells: they ask the program itself, so that it is always up to date."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,17 +38,17 @@ Register-ArgumentCompleter -Native -CommandName kode-sidecar -ScriptBlock {
 }
 """,
 }
-"""What a shell reads: `kode-sidecar completion SHELL` prints it."""
+"""The completion script of each shell, printed by `kode-sidecar completion SHELL`."""
 
 
 def completion_command(options: argparse.Namespace) -> int:
-    """Print what a shell reads; the exit code."""
+    """Print the completion script of a shell; return the exit code."""
     print(SCRIPTS[options.shell], end="")
     return 0
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> Iterator[str]:
-    """What may stand for the last of `words`, which may be empty. Where nothing fits: files."""
+    """Yield completions of the last of `words`, which may be empty; if none fit: no words."""
     *before, last = words or [""]
     last = last.strip('"')
     waiting: argparse.Action | None = None

@@ -1,4 +1,4 @@
-"""`kode-sidecar doctor`: every setting, where it came from, and what is wrong."""
+"""`kode-sidecar doctor`: shows every setting, its source, and problems."""
 
 import argparse
 import os
@@ -13,10 +13,10 @@ from kode_sidecar.servers.boot.doctor import examine
 
 
 def doctor_command(options: argparse.Namespace) -> int:
-    """Print the report; exit code 1 when something is wrong."""
+    """Print the report; return 1 if a check failed."""
     report = examine(load_settings(os.environ, env_file=options.env_file))
     if options.online:
-        # Late: a client and a sidecar, which other reports do without.
+        # Imported late: only this check needs a client and a sidecar.
         from kode_sidecar.terminal.cli import inquiry  # noqa: PLC0415
 
         wrong = inquiry.host_problems(options.env_file)

@@ -1,6 +1,6 @@
-"""Commands that ask the wire: sessions, usage, skills, memory, models. A sidecar answers, and ends.
+"""Commands that ask a short-lived sidecar: sessions, usage, skills, memory, models.
 
-Each prints lines for people, or with `--json` what the wire said, and nothing else.
+Each prints lines for people, or with `--json` only the sidecar's answer.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def inquire(
     work: Work,
     lines: Callable[[Json], Iterator[str]],
 ) -> int:
-    """Have `work` ask, and print what it found. Raises KodeError."""
+    """Let `work` ask, and print its result. Raises KodeError."""
     found = asyncio.run(_asked(work, options))
     if getattr(options, "json", False):
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
@@ -67,7 +67,7 @@ async def _asked(
 
 
 def asking(method: str) -> Work:
-    """Return what asks one question that needs no words."""
+    """Return a function that sends one request without params."""
 
     async def work(ask: Ask, _options: argparse.Namespace) -> Json:
         return cast(Json, await ask(method, {}))
@@ -76,7 +76,7 @@ def asking(method: str) -> Work:
 
 
 async def all_sessions(ask: Ask, options: argparse.Namespace) -> Json:
-    """The sessions of this folder, or of all, those that hold the words that are looked for."""
+    """Return the sessions of this folder or of all folders, filtered by the words searched for."""
     params: Json = {"all": options.all, "limit": min(options.limit, _PAGE)}
     if getattr(options, "query", None):
         params["query"] = options.query
@@ -84,7 +84,7 @@ async def all_sessions(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 async def _listed(ask: Ask, params: Json, limit: int = sys.maxsize) -> list[Json]:
-    """The sessions that are listed for these parameters, page by page."""
+    """Return the sessions listed for these parameters, reading page by page."""
     found: list[Json] = []
     while len(found) < limit:
         page = await ask("kode/session/list", params)
@@ -96,7 +96,7 @@ async def _listed(ask: Ask, params: Json, limit: int = sys.maxsize) -> list[Json
 
 
 def session_lines(found: Json) -> Iterator[str]:
-    """One line a session: id, when, title."""
+    """Yield one line per session: id, time, title."""
     for session in found["sessions"]:
         title = clipped(one_line(session["title"]), _TITLE_COLUMNS)
         yield f"{session['sessionId']}  {session['updatedAt'][:16]}  {title}"
@@ -105,7 +105,7 @@ def session_lines(found: Json) -> Iterator[str]:
 
 
 async def _whole_id(ask: Ask, beginning: str) -> str:
-    """The session whose id begins so. Raises KodeError."""
+    """Return the only session id that begins with `beginning`. Raises KodeError."""
     found = await _listed(ask, {"all": True, "limit": _PAGE})
     names = (one["sessionId"] for one in found)
     fitting = [name for name in names if name.startswith(beginning)]
@@ -117,7 +117,7 @@ async def _whole_id(ask: Ask, beginning: str) -> str:
 
 
 async def one_session(ask: Ask, options: argparse.Namespace) -> Json:
-    """A session's head, totals, and what was said, in Markdown."""
+    """Return a session's head, totals, and its conversation in Markdown."""
     ref = {"sessionId": await _whole_id(ask, options.id)}
     head = await ask("kode/session/get", ref)
     text = await ask("kode/session/export", {**ref, "format": "md"})
@@ -125,12 +125,12 @@ async def one_session(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def session_text(found: Json) -> Iterator[str]:
-    """What was said."""
+    """Yield the conversation."""
     yield found["text"].rstrip("\n")
 
 
 async def exported(ask: Ask, options: argparse.Namespace) -> Json:
-    """A session as one text; into a file where one is named."""
+    """Return a session as one text; write it to a file if one is named."""
     ref = {"sessionId": await _whole_id(ask, options.id)}
     made = await ask("kode/session/export", {**ref, "format": options.format})
     if options.output is not None:
@@ -145,7 +145,7 @@ async def exported(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def exported_text(made: Json) -> Iterator[str]:
-    """The text, or where it went."""
+    """Yield the text, or the name of the written file."""
     yield made["text"].rstrip("\n") if "text" in made else f"wrote {made['file']}"
 
 
@@ -158,12 +158,12 @@ async def deleted(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def deleted_lines(done: Json) -> Iterator[str]:
-    """One line each."""
+    """Yield one line per deleted session."""
     yield from (f"deleted {name}" for name in done["deleted"])
 
 
 async def forked(ask: Ask, options: argparse.Namespace) -> Json:
-    """Copy a session, to its head or to a message of it."""
+    """Copy a session up to its head, or up to one of its messages."""
     params: Json = {"sessionId": await _whole_id(ask, options.id)}
     if options.at:
         params["messageId"] = options.at
@@ -171,12 +171,12 @@ async def forked(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def forked_line(done: Json) -> Iterator[str]:
-    """The id of the copy."""
+    """Yield the id of the copy."""
     yield done["sessionId"]
 
 
 async def usage(ask: Ask, options: argparse.Namespace) -> Json:
-    """Tokens and money, by day, session or model, in the local time zone."""
+    """Return tokens and costs by day, session or model, in the local time zone."""
     offset = datetime.now().astimezone().utcoffset()
     params: Json = {
         "by": options.by or ["day", "model"],
@@ -191,7 +191,7 @@ async def usage(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def usage_lines(found: Json) -> Iterator[str]:
-    """A row each, then the sum."""
+    """Yield the rows, then the sum."""
     rows: list[Json] = [*found["rows"], {**found["total"], "day": "total"}]
     for row in rows:
         keys = [row[key] for key in ("day", "sessionId", "model", "turnId") if key in row]
@@ -205,11 +205,11 @@ def usage_lines(found: Json) -> Iterator[str]:
 
 
 skills = asking("kode/skills/list")
-"""What the model can load."""
+"""Asks for the skills that the model can load."""
 
 
 def skill_lines(found: Json) -> Iterator[str]:
-    """A line each, and what is wrong with others."""
+    """Yield one line per skill, then the problems of invalid ones."""
     yield from (one_line(f"{skill['id']}: {skill['description']}") for skill in found["skills"])
     yield from (one_line(f"! {problem['message']}") for problem in found["problems"])
     if not found["skills"]:
@@ -217,7 +217,7 @@ def skill_lines(found: Json) -> Iterator[str]:
 
 
 async def memory(ask: Ask, options: argparse.Namespace) -> Json:
-    """What is remembered, or decide on it."""
+    """Accept and reject memories if asked to; return all of them."""
     if options.accept or options.reject:
         decisions = [{"memoryId": one, "action": "accept"} for one in options.accept or ()]
         decisions += [{"memoryId": one, "action": "reject"} for one in options.reject or ()]
@@ -226,7 +226,7 @@ async def memory(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def memory_lines(found: Json) -> Iterator[str]:
-    """A line each."""
+    """Yield one line per memory."""
     states = {"candidate": "waits", "accepted": "remembered"}
     for one in found["memories"]:
         yield one_line(f"{one['memoryId']}  {states[one['state']]}  {one['content']}")
@@ -235,11 +235,11 @@ def memory_lines(found: Json) -> Iterator[str]:
 
 
 models = asking("kode/models/list")
-"""What may be said as model; the hosts are asked."""
+"""Asks the hosts for the models to choose from."""
 
 
 def model_lines(found: Json) -> Iterator[str]:
-    """Logical names with what is behind them, then the models of each provider."""
+    """Yield the logical models with their candidates, then the models of each provider."""
     for logical in found["logical"]:
         mark = "*" if logical["name"] == found["default"] else " "
         behind = ", ".join(one["name"] for one in logical["candidates"])
@@ -264,16 +264,16 @@ def _model_cells(model: Json) -> Sequence[str]:
 
 
 def host_problems(env_file: str | None) -> list[str]:
-    """Ask each host with a key for its models; what is wrong, one a line. Raises KodeError."""
+    """Ask each host with a key for its models; return the problems. Raises KodeError."""
     found = asyncio.run(_asked(models, argparse.Namespace(env_file=env_file)))
     errors = [(p["name"], p["error"]) for p in found["providers"] if "error" in p]
-    # Who has no key was not asked: that is no problem unless it is the chosen one.
+    # A host without a key was not asked, so it is left out; other checks report missing keys.
     asked = [(name, e) for name, e in errors if "There is no API key" not in e["message"]]
     return [one_line(f"{name}: {error['message']}") for name, error in asked]
 
 
 def offered_models(provider: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the models that a host lists. Raises KodeError as it refuses."""
+    """Return the models that a host lists. Raises KodeError with the host's error."""
     found = asyncio.run(_asked(models, argparse.Namespace(), environment))
     row = next(one for one in found["providers"] if one["name"] == provider)
     if "error" in row:
@@ -282,7 +282,7 @@ def offered_models(provider: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def whole_id(options: argparse.Namespace) -> str:
-    """Return the id that begins as the option `session` says. Raises KodeError."""
+    """Return the full session id for the option `session`. Raises KodeError."""
 
     async def find(ask: Ask, options: argparse.Namespace) -> Json:
         return {"id": await _whole_id(ask, options.session)}
@@ -291,23 +291,23 @@ def whole_id(options: argparse.Namespace) -> str:
 
 
 def latest_session(options: argparse.Namespace) -> str:
-    """Return the session of the folder that was last written to. Raises KodeError."""
+    """Return the most recently written session of the folder. Raises KodeError."""
 
     async def find(ask: Ask, options: argparse.Namespace) -> Json:
         del options
         return cast(Json, await ask("kode/session/list", {"limit": 500}))
 
     listed = asyncio.run(_asked(find, options))["sessions"]
-    found = [one for one in listed if "kind" not in one]  # nobody goes on in a job's
+    found = [one for one in listed if "kind" not in one]  # a job's session cannot be continued
     if not found:
         raise KodeError("SessionNotFound", "There is no session of this folder to go on in.")
     return str(found[0]["sessionId"])
 
 
 def sessions_command(options: argparse.Namespace) -> int:
-    """`sessions`: list, show, export, copy, delete, move them. Raises KodeError."""
+    """Run `sessions`: list, search, show, export, fork, delete, migrate. Raises KodeError."""
     if options.action == "migrate":
-        # Late: it works on the files itself, and asks no sidecar.
+        # Imported late: it works on the files directly, without a sidecar.
         from kode_sidecar.terminal.cli.migrate import migrate_command  # noqa: PLC0415
 
         return migrate_command(options.to, options.env_file, dry_run=options.dry_run)
@@ -323,7 +323,7 @@ def sessions_command(options: argparse.Namespace) -> int:
 
 
 def inquiry_command(options: argparse.Namespace) -> int:
-    """`memory`, `models`, `skills` and `usage`. Raises KodeError."""
+    """Run `memory`, `models`, `skills` or `usage`. Raises KodeError."""
     work, lines = {
         "memory": (memory, memory_lines),
         "models": (models, model_lines),

@@ -1,4 +1,4 @@
-"""The options of the commands that do jobs, and how any command is added: with an example."""
+"""The options of the job commands, and the class that adds commands with an example."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ RUN_ABOUT = (
 
 
 def count(text: str) -> int:
-    """Read a number of things. Raises ArgumentTypeError for none of them, ValueError."""
+    """Parse a number of at least 1. Raises ArgumentTypeError below 1, ValueError for no number."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is too few: at least 1")
@@ -39,7 +39,7 @@ class CommandParsers:
 
 
 def add_env_file(command: argparse.ArgumentParser) -> None:
-    """`--env-file`."""
+    """Add `--env-file`."""
     command.add_argument(
         "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
     )
@@ -52,7 +52,7 @@ def _add_prompt(command: argparse.ArgumentParser, about: str) -> None:
 
 
 def add_run(commands: CommandParsers) -> None:
-    """`run`: one job."""
+    """Add `run`: one job."""
     run = commands.add(
         "run",
         "do a job without an editor",
@@ -87,7 +87,7 @@ def add_run(commands: CommandParsers) -> None:
 
 
 def add_batch(commands: CommandParsers) -> None:
-    """`batch`: many jobs."""
+    """Add `batch`: many jobs."""
     batch = commands.add(
         "batch",
         "do many jobs: once each, within one budget, to be resumed",
@@ -136,7 +136,7 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 
 
 def add_runs(commands: CommandParsers) -> None:
-    """`runs`: what became of jobs."""
+    """Add `runs`: the records of jobs."""
     runs = commands.add("runs", "what became of runs", "runs list")
     kinds = CommandParsers(runs, "runs_command", metavar="list|show", required=True)
     listed = kinds.add("list", "all runs, newest first", "runs list", json=True)

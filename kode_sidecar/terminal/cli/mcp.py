@@ -1,4 +1,4 @@
-"""`kode-sidecar mcp`: servers listed, tried, added, and those of a project allowed."""
+"""`kode-sidecar mcp`: lists, tests, adds, allows, refuses and logs in to MCP servers."""
 
 import argparse
 import asyncio
@@ -31,16 +31,16 @@ _STATES = {
 
 
 servers = asking("kode/mcp/list")
-"""All servers that are configured."""
+"""Asks for all configured servers."""
 
 
 async def tried(ask: Ask, options: argparse.Namespace) -> Json:
-    """One server, started to see what it offers."""
+    """Start one server, to see what it offers."""
     return cast(Json, await ask("kode/mcp/start", {"name": options.name}))
 
 
 async def decided(ask: Ask, options: argparse.Namespace) -> Json:
-    """Let a server of the project start, or not, as its entry is now. Raises KodeError."""
+    """Allow or refuse a server of the project with its present entry. Raises KodeError."""
     found = (await ask("kode/mcp/list", {}))["servers"]
     server = next((one for one in found if one["name"] == options.name), None)
     if server is None or server["source"] != "project":
@@ -53,7 +53,7 @@ async def decided(ask: Ask, options: argparse.Namespace) -> Json:
 
 
 def server_lines(found: Json) -> Iterator[str]:
-    """A few lines a server, then what is wrong with entries."""
+    """Yield a few lines per server, then the problems of invalid entries."""
     for server in found["servers"]:
         yield from server_text(server)
     yield from (one_line(f"! {problem}") for problem in found["problems"])
@@ -64,7 +64,7 @@ def server_lines(found: Json) -> Iterator[str]:
 
 
 def server_text(server: Json) -> Iterator[str]:
-    """What one is, and how it is."""
+    """Yield what a server is, and its state."""
     where = server.get("url") or " ".join(server.get("command", ()))
     yield one_line(f"{server['name']} ({server['source']}, {_STATES[server['state']]}): {where}")
     if server.get("variables"):
@@ -85,7 +85,7 @@ def add_command(options: argparse.Namespace) -> int:
     entry: Json = {"command": words} if words else {"url": options.url}
     if options.env:
         entry["env"] = options.env
-    # One wrong entry refuses all servers of a `config.yaml`: it is looked at before it is written.
+    # Checked before it is written: one invalid entry disables all servers of a `config.yaml`.
     user_servers({options.name: entry}, dict.fromkeys(options.env or (), ""))
     home = load_settings(os.environ).settings.storage_root
     path = Path(os.environ.get("KODE_CONFIG", "").strip() or home / "config.yaml")
@@ -115,7 +115,7 @@ def login_command(options: argparse.Namespace) -> int:
 
 
 def _keep(path: Path, name: str, entry: Json) -> None:
-    """Put an entry below `mcp:`; all other lines stay as they are. Raises KodeError."""
+    """Add an entry below `mcp:`; all other lines stay unchanged. Raises KodeError."""
     try:
         before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         old = cast(Json, read_yaml(before).value or {})
@@ -146,7 +146,7 @@ def _with_entry(before: str, entry: str) -> str:
 
 
 def mcp_command(options: argparse.Namespace) -> int:
-    """Run the command; the exit code. Raises KodeError."""
+    """Run the command; return the exit code. Raises KodeError."""
     if options.action in ("add", "login"):
         return (add_command if options.action == "add" else login_command)(options)
     if options.action == "list":

@@ -1,4 +1,4 @@
-"""`kode-sidecar sessions migrate`: how the messages of all sessions are stored."""
+"""`kode-sidecar sessions migrate`: moves the messages of all sessions to another storage."""
 
 import os
 import sys
@@ -17,10 +17,10 @@ Outcome = Literal["moved", "there already", "skipped", "failed"]
 
 
 def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> int:
-    """Print a line a session that is not kept so already, and a sum; return the exit code.
+    """Print a line per session that is stored otherwise, and a sum; return the exit code.
 
     Sessions that a sidecar has open are skipped. With `dry_run` nothing is changed, and "moved"
-    means that it would be. Raises KodeError `Storage` when the sessions cannot be listed.
+    means "would be moved". Raises KodeError `Storage` if the sessions cannot be listed.
     """
     loaded = load_settings(os.environ, env_file=env_file)
     loaded.require_valid()
@@ -46,7 +46,7 @@ def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> 
 def _migrate(
     store: ConversationStore, session_id: str, to: StorageName, dry_run: bool
 ) -> tuple[Outcome, str]:
-    """Return what became of a session, and why where all is not well."""
+    """Move one session; return the outcome, and the reason if it was not moved."""
     try:
         with store.locked(session_id) as folder:
             due = name_in(folder) != to

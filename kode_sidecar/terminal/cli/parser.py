@@ -1,4 +1,4 @@
-"""The command line, as argparse reads it: every command with an example."""
+"""Defines the command line for argparse: every command with an example."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +23,11 @@ EXIT_CODES: Mapping[int, str] = {
     4: "blocked: the configuration of a run was refused",
     130: "cancelled by Ctrl-C",
 }
-"""What a program can tell by the exit code, of all commands."""
+"""The meaning of each exit code, for all commands."""
 
 
 def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, or of what begins with a command's name."""
+    """Return the parser; if `words` begin with a command's name, with that command only."""
     codes = ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
     parser = argparse.ArgumentParser(
         prog="kode-sidecar",
@@ -128,7 +128,7 @@ def _add_root(command: argparse.ArgumentParser) -> None:
 
 
 def _add_turn(command: argparse.ArgumentParser) -> None:
-    """What turns are asked with."""
+    """Add the options of a turn."""
     from kode_sidecar.core.protocol.session import Mode  # noqa: PLC0415
 
     command.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
@@ -195,7 +195,7 @@ def _add_ask(commands: CommandParsers) -> None:
 
 
 def _add_sessions(commands: CommandParsers) -> None:
-    # Late: the wire types, and msgspec, for who uses what is named by them.
+    # Imported late: only commands that need the wire types pay for them and for msgspec.
     from kode_sidecar.core.protocol.session import ExportFormat  # noqa: PLC0415
 
     sessions = commands.add("sessions", "care for the sessions that are kept", "sessions list")
@@ -401,4 +401,4 @@ _ADD: Mapping[str, Callable[[CommandParsers], None]] = {
     "completion": _add_completion,
     "complete": _add_complete,
 }
-"""What adds each command, in the order of the help."""
+"""The function that adds each command, in the order of the help."""

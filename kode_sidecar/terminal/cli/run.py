@@ -1,4 +1,4 @@
-"""`kode-sidecar run`: what its command line asks for, one run, its progress, its exit code."""
+"""`kode-sidecar run`: runs one job, shows its progress and returns its exit code."""
 
 import argparse
 import asyncio
@@ -28,9 +28,9 @@ TEMPLATE = Path(__file__).parent / "template" / "run.yaml"
 
 
 def write_template(path: Path) -> None:
-    """Write a configuration to begin with to a new file.
+    """Write a starting configuration to a new file.
 
-    Raises KodeError `Storage` where there is a file already, or none can be made.
+    Raises KodeError `Storage` if the file exists or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
@@ -59,9 +59,9 @@ _MARKS = {
 
 
 class RunProgress:
-    """Takes the events of a run.
+    """Shows the events of a run.
 
-    Where nobody looks a line of a log is whole, so it tells steps and not letters.
+    Without a terminal it writes only whole lines for steps, no growing text.
     """
 
     def __init__(self, screen: TextIO) -> None:
@@ -70,7 +70,7 @@ class RunProgress:
         self._in_text = False
 
     def __call__(self, event: RunEvent | BlockDelta) -> None:
-        """Show an event, or text that grows. Where nobody can read it any more the job goes on."""
+        """Show an event or growing text. If stderr is closed, the job goes on without output."""
         try:
             self._show(event)
         except OSError:
@@ -91,7 +91,7 @@ class RunProgress:
 
 
 async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResult:
-    """Do the job; `told`: its progress goes to stderr."""
+    """Do the job; with `told` its progress goes to stderr."""
     agent = JobAgent(
         LiveSettings(load_settings(os.environ, env_file=env_file)),
         documents=Documents("utf-16"),
@@ -113,7 +113,7 @@ async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResul
 
 @contextmanager
 def _stopped_by_signals(cancelled: asyncio.Event) -> Generator[None, None, None]:
-    """Ctrl-C and a scheduler's request to end cancel the run; the second one does not wait."""
+    """Cancel the run on the first SIGINT or SIGTERM; interrupt at once on the second."""
     loop = asyncio.get_running_loop()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -143,7 +143,7 @@ def _summary(result: RunResult) -> str:
 
 
 def field_values(words: Sequence[str]) -> dict[str, Any]:
-    """Return what `--set FIELD=VALUE` says, each value read as YAML. Raises KodeError."""
+    """Return the values of `--set FIELD=VALUE`, each parsed as YAML. Raises KodeError."""
     values: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -158,7 +158,7 @@ def field_values(words: Sequence[str]) -> dict[str, Any]:
 
 
 def run_command_line(options: argparse.Namespace) -> int:
-    """Run the command; the exit code. Raises KodeError when no run could be begun."""
+    """Run the command; return the exit code. Raises KodeError if no run could be started."""
     if options.init is not None:
         write_template(options.init)
         sys.stdout.write(f"wrote {options.init}\n")

@@ -1,4 +1,4 @@
-"""`kode-sidecar runs`: what became of jobs, read from their records."""
+"""`kode-sidecar runs`: shows jobs from their records."""
 
 import argparse
 import os
@@ -19,16 +19,16 @@ from kode_sidecar.infrastructure.records.run_records import (
 
 
 def runs_command(options: argparse.Namespace) -> int:
-    """Run the command; the exit code. Raises KodeError."""
+    """Run the command; return the exit code. Raises KodeError."""
     if options.runs_command == "list":
         return list_command(json=options.json, folder=options.folder)
     return show_command(options.run, json=options.json)
 
 
 def list_command(*, json: bool, folder: Path | None = None) -> int:
-    """Print the runs of the state folder, or below `folder`, newest first; the exit code.
+    """Print the runs of the state folder, or below `folder`, newest first; return the exit code.
 
-    A run that cannot be read is told on stderr, and the others all the same.
+    A run that cannot be read is reported on stderr; the others are still printed.
     """
     code = 0
     rows: list[RunRecord] = []

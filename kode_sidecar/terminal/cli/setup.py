@@ -1,4 +1,4 @@
-"""`kode-sidecar setup`: a provider by one word, its key tested, both kept in the user's `.env`."""
+"""`kode-sidecar setup`: chooses a provider, tests its key, saves both in the user's `.env`."""
 
 import argparse
 import getpass
@@ -25,7 +25,7 @@ PROVIDERS: Mapping[str, ProviderProfile] = {**BUILTIN_PROVIDERS, **PRESETS}
 
 
 def setup_command(options: argparse.Namespace) -> int:
-    """Ask for what the command line leaves out, test it, keep it; the exit code."""
+    """Ask for what the command line leaves out, test and save it; return the exit code."""
     profile = _provider(options.provider)
     values: dict[str, str] = {}
     if profile.api_key_env:
@@ -57,7 +57,7 @@ def _provider(name: str | None) -> ProviderProfile:
 
 
 def _key(profile: ProviderProfile) -> str:
-    """The key, never shown. Raises KodeError."""
+    """Read the key without showing it. Raises KodeError."""
     if sys.stdin.isatty():
         where = f" (made at {profile.console})" if profile.console else ""
         text = getpass.getpass(f"key for {profile.base_url}{where}: ")
@@ -73,7 +73,7 @@ def _key(profile: ProviderProfile) -> str:
 
 
 def _model(profile: ProviderProfile, offered: list[str]) -> str | None:
-    """What the setting `model` shall be: the provider's word, else the first that it lists."""
+    """Return the value for the setting `model`: the preset's name, else the first model listed."""
     if profile.name == KIMI.name:
         return next(iter(LOGICAL_MODELS))
     if profile.models and profile.name in PRESETS:
@@ -83,7 +83,7 @@ def _model(profile: ProviderProfile, offered: list[str]) -> str | None:
 
 
 def _keep(path: Path, values: Mapping[str, str]) -> None:
-    """Set variables in a `.env`, whose other lines stay; only the user can read it afterwards."""
+    """Set variables in a `.env`, keeping its other lines; only the user can read it afterwards."""
     try:
         make_private(path.parent)
         before = path.read_text(encoding="utf-8-sig") if path.exists() else ""

@@ -1,4 +1,4 @@
-"""`kode-sidecar chat`. A file of its own, for only who talks loads the chat and the providers."""
+"""`kode-sidecar chat`. A module of its own, so that no other command loads the chat."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from kode_sidecar.terminal.chat import ChatOptions, chat
 
 
 def chat_command(options: argparse.Namespace) -> int:
-    """Talk to the model in this terminal; the exit code. Raises KodeError."""
+    """Run the chat in this terminal; return the exit code. Raises KodeError."""
     loaded = load_settings(os.environ)
     return chat(
         ChatOptions(
