@@ -1,4 +1,4 @@
-"""Entry of the process. Serving starts at the front door, before anything heavy is imported."""
+"""Entry point of the process. Serving starts in `boot.front_door`, before any heavy import."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ ORDERLY_SECONDS = 5.0
 
 
 def main() -> int:
-    """Run `kode-sidecar`; the exit code. Ctrl+C ends it in silence, also while it still imports."""
+    """Run `kode-sidecar`; return the exit code. Ctrl+C ends it silently, even during imports."""
     try:
         return run()
     except KeyboardInterrupt:
@@ -18,18 +18,18 @@ def main() -> int:
 
 
 def run() -> int:
-    """Run what the arguments say. Raises KeyboardInterrupt."""
+    """Run the command of the arguments. Raises KeyboardInterrupt."""
     distrust_working_directory()
     arguments = sys.argv[1:]
     if arguments[:1] == ["guard"]:
-        # What guards a program for us must outlive us: it watches nobody but by its pipe.
+        # The guard of a program must outlive us: it notices our end only by its pipe.
         from kode_sidecar.infrastructure.commands.guard import run_guard
 
         run_guard(arguments[1:])
     hold_unpacked(end_orphaned)
     if arguments in ([], ["serve"]):
         return serve()
-    if arguments[:2] == ["acp", "setup"]:  # a client appends the words of its way to sign in
+    if arguments[:2] == ["acp", "setup"]:  # a client appends the arguments of its sign-in method
         arguments = arguments[1:]
     if arguments[:1] == ["acp"] and (options := acp_options(arguments[1:])) is not None:
         return serve_acp(*options)
@@ -39,7 +39,9 @@ def run() -> int:
 
 
 def distrust_working_directory() -> None:
-    """`python -m` would load modules from there first, and it may be a project."""
+    """Drop the working directory, where `python -m` looks first, from `sys.path`: a project's code
+    must not be loaded.
+    """
     try:
         here = os.getcwd()
     except OSError:  # it was removed
@@ -50,9 +52,9 @@ def distrust_working_directory() -> None:
 
 
 def end_orphaned() -> None:
-    """End: the process that unpacked this one was killed, and whoever did so means both.
+    """End the process: the one that unpacked it was killed, which is meant for both.
 
-    What serves ends in order before that, by its watchdog.
+    A serving process ends in order before that, by its watchdog.
     """
     from kode_sidecar.servers.boot.leftovers import remove_unpacked
 
@@ -69,11 +71,11 @@ def serve(
     *,
     grease: bool = False,
 ) -> int:
-    """Speak to an editor on stdin and stdout until it goes.
+    """Serve an editor on stdin and stdout until it leaves.
 
-    `record` names a file to record to, `tape` one to play instead of asking a model; what would
-    have been asked then goes to the file `requests`. With `grease` a recording has more in it than
-    a client knows.
+    `record` names a file to record to, `tape` one to play instead of asking a model; the requests
+    to the model then go to the file `requests`. With `grease` a recording also holds members and
+    events that clients do not know, and must ignore.
     """
     from kode_sidecar.servers.boot import front_door
 
@@ -87,7 +89,7 @@ def serve(
 
 
 def acp_options(words: list[str]) -> tuple[str | None, bool] | None:
-    """Read the two options of `acp`, for a client waits; None where the command line has to."""
+    """Read the two options of `acp` fast, for a waiting client; None if the parser must do it."""
     left = [word for word in words if word != "--trust"]
     if left and (left[0] != "--env-file" or len(left) != 2):
         return None
@@ -95,7 +97,7 @@ def acp_options(words: list[str]) -> tuple[str | None, bool] | None:
 
 
 def serve_acp(env_file: str | None, trusted: bool) -> int:
-    """Speak the Agent Client Protocol on stdin and stdout until the client goes."""
+    """Serve the Agent Client Protocol on stdin and stdout until the client leaves."""
     from kode_sidecar.servers.boot import front_door
 
     handover = front_door.open_door(front_door.ACP)
@@ -108,7 +110,7 @@ def serve_acp(env_file: str | None, trusted: bool) -> int:
 
 
 def open_environment(record: str | None, tape: str | None, requests: str | None, grease: bool):
-    """Return where time, ids and the model's answers come from, and who hears all frames."""
+    """Return the source of time, ids and the model's answers, and the listener of all frames."""
     if record is None and tape is None:
         from kode_sidecar.servers.boot.system import System
 
@@ -120,7 +122,7 @@ def open_environment(record: str | None, tape: str | None, requests: str | None,
 
 
 def load_agent():
-    """Import the agent: on the loader's thread, while the process answers already."""
+    """Import the agent; runs on the loader's thread, while the process already answers."""
     from kode_sidecar.servers.boot.agent import Agent
 
     return Agent

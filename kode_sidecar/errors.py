@@ -1,6 +1,6 @@
-"""Every error a user or a plugin author can meet, in one table.
+"""All errors that a user or a plugin author can meet, in one table.
 
-Standard library only and cheap to import: the front door answers with it before
+Standard library only and cheap to import: `boot.front_door` answers with it before
 anything heavy is loaded. `domain.error_info` turns a `KodeError` into its wire form.
 """
 
@@ -75,12 +75,12 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
 
 
 def invalid_at(path: str, wrong: str) -> "KodeError":
-    """An `InvalidParams` that names its place to people and to programs."""
+    """Return an `InvalidParams` that names its JSON path, in text and in `details`."""
     return KodeError("InvalidParams", f"{path}: {wrong}", details={"path": path})
 
 
 class KodeError(Exception):
-    """An expected failure. `message` names what is wrong and how to mend it.
+    """An expected failure. `message` names what is wrong and how to fix it.
 
     It never holds a key, and no path outside the workspace roots.
     """
@@ -105,7 +105,7 @@ class KodeError(Exception):
         self.details = details
 
     def as_data(self) -> dict[str, object]:
-        """The wire form (`ErrorInfo`) as plain data, without importing msgspec."""
+        """Return the wire form (`ErrorInfo`) as plain data, without importing msgspec."""
         data: dict[str, object] = {
             "code": self.code,
             "message": self.message,

@@ -1,7 +1,7 @@
-"""The conversation without an editor, for programs that import the package (A17).
+"""Conversations without an editor, for programs that import the package (A17).
 
-The same sessions, turns, tools and files as behind the editor. Nobody is there to decide: edits
-stay proposals, and what would need the user's yes is refused.
+Sessions, turns, tools and files are the same as with an editor. But no user decides: edits stay
+proposals, and whatever needs the user's permission is refused.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _AGENT = "ide-helper"
 
 
 class NoEditor:
-    """`event_log.editor_port.EditorPort` where there is none; it only waits for ends of turns.
+    """`event_log.editor_port.EditorPort` without an editor; it only waits for ends of turns.
 
     `on_text` gets the text of answers as it grows.
     """
@@ -48,14 +48,14 @@ class NoEditor:
         self._raised: Exception | None = None  # by `on_text`
 
     def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
-        """Done when the turn is over, and saved; failed with what `on_text` raised."""
+        """Return a future: done when the turn has ended and is saved, or failed by `on_text`."""
         end = self._ended.setdefault(turn_id, asyncio.get_running_loop().create_future())
         if self._raised is not None and not end.done():
             end.set_exception(self._raised)
         return end
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
-        """As `EditorPort.publish` says."""
+        """See `EditorPort.publish`."""
         del session_id
         for event in events:
             if isinstance(event, BlockStarted) and isinstance(event.block, TextBlock):
@@ -64,55 +64,55 @@ class NoEditor:
                 self.turn_end(event.turn_id).set_result(event)
 
     def publish_delta(self, delta: BlockDelta) -> None:
-        """As `EditorPort.publish_delta` says."""
+        """See `EditorPort.publish_delta`."""
         if self._on_text is None or delta.block_id not in self._texts:
             return
         try:
             self._on_text(delta.add)
         except Exception as error:
-            # The caller's own fault goes to the caller; the turn, which tells us, must not meet it.
+            # An error of the caller's function is raised to the caller, not in the turn.
             self._on_text, self._raised = None, error
             for turn_id in tuple(self._ended):
                 self.turn_end(turn_id)
 
     async def flow(self) -> None:
-        """There is always room."""
+        """Return at once: no client can be slow."""
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """As `EditorPort.apply_edit` says."""
+        """Refuse: see `EditorPort.apply_edit`."""
         del edit
         return ApplyAnswer(applied=False, reason="there is no editor")
 
     def can_change_files(self, kind: FileChangeKind) -> bool:
-        """Files can be proposed, to be looked at."""
+        """Return True, so that file changes can be proposed."""
         del kind
         return True
 
     async def open_document(self, uri: str) -> bool:
-        """Nobody can open a file."""
+        """Return False: no editor can open a file."""
         del uri
         return False
 
     async def refresh(self, uri: str) -> None:
-        """Files are as they are on disk."""
+        """Do nothing: the only texts are those on disk."""
         del uri
 
     def warn(self, line: str) -> None:
-        """Nobody develops an editor here."""
+        """Do nothing: there is no editor whose developer could read it."""
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Nobody is there to choose."""
+        """Return no choice: there is no user."""
         del question
         return ()
 
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Nobody is there to ask."""
+        """Return no answer: there is no user."""
         del question
         return None
 
 
 class Conversations:
-    """Sessions of this process without an editor. Make it on the event loop; close it."""
+    """The sessions of this process, without an editor. Create it on the event loop; close it."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Conversations:
         self.sessions.attach(self._agent.run_session, self._agent.repair_session)
 
     async def close(self) -> None:
-        """End everything; sessions are free for others then."""
+        """End everything; other processes can then open the sessions."""
         for session_id in self.sessions.open_ids:
             await self.sessions.remove(session_id)
         await self._agent.close()
@@ -149,7 +149,7 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is said, and with what: see `kode_sidecar.run_ide_chat`."""
+    """A prompt and its options: see `kode_sidecar.run_ide_chat`."""
 
     user_input: str
     conversation_id: str | None = None
@@ -162,7 +162,7 @@ class Prompt:
 
 
 async def converse(prompt: Prompt) -> dict[str, Any]:
-    """Say it and wait for the answer. Raises KodeError."""
+    """Send the prompt and wait for the answer. Raises KodeError."""
     loaded = load_settings(os.environ)
     loaded.require_valid()
     root = prompt.meta.get("projectRoot")
@@ -207,7 +207,7 @@ async def converse(prompt: Prompt) -> dict[str, Any]:
 
 
 def converse_blocking(prompt: Prompt) -> dict[str, Any]:
-    """`converse` for who has no event loop."""
+    """Run `converse`, for callers without an event loop."""
     return asyncio.run(converse(prompt))
 
 
@@ -226,7 +226,7 @@ async def _session(conversations: Conversations, prompt: Prompt) -> Session:
 
 
 def _edits(change_set: ChangeSetView) -> list[dict[str, Any]]:
-    """What is proposed, file by file, as people and `git apply` read it."""
+    """Return the proposed edits file by file, as people and `git apply` read them."""
     diff = change_set.diff if isinstance(change_set.diff, str) else ""
     return [
         {
