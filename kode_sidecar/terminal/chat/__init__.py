@@ -1,4 +1,4 @@
-"""`kode-sidecar chat`: the small client for a terminal, for real use."""
+"""`kode-sidecar chat`: a small client for the terminal, for daily use."""
 
 from kode_sidecar.terminal.chat.program import ChatOptions, chat
 

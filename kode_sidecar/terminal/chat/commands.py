@@ -1,4 +1,4 @@
-"""Commands that look or choose: `/model`, `/mode`, `/effort`, `/context`, `/usage` and the like."""
+"""Commands that show or choose: `/model`, `/mode`, `/effort`, `/context`, `/usage` and others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ EFFORTS: tuple[str, ...] = get_args(Effort)
 
 @dataclass
 class ChatCommands:
-    """`chosen` are the model and the mode of the next turns; `settings` say the rest.
-    `offered` are the models that the last list named.
+    """Runs the commands. `chosen` are model, mode and effort of the next turns, else `settings`.
+    `offered` are the models of the last list.
 
-    What asks the sidecar raises RpcError and ConnectionLost.
+    Methods that ask the sidecar raise RpcError and ConnectionLost.
     """
 
     client: Client
@@ -37,7 +37,7 @@ class ChatCommands:
         return self.chosen.get(name) or str(self.settings.get(name, ""))
 
     async def model(self, model: str) -> None:
-        """Note the model of the next turns; without one list what there is."""
+        """Set the model of the next turns; without an argument list the models."""
         if model:
             self.chosen["model"] = model
             self.terminal.line(self.words.model_set.format(model=model))
@@ -53,7 +53,7 @@ class ChatCommands:
         self.terminal.line(self.words.models.format(models=", ".join(names)), "dim")
 
     def mode(self, mode: str) -> None:
-        """Note the mode of the next turns; without one say which it is."""
+        """Set the mode of the next turns; without an argument show it."""
         words = self.words
         if mode and mode not in MODES:
             text = words.mode_wrong.format(mode=mode, modes=", ".join(MODES))
@@ -65,7 +65,7 @@ class ChatCommands:
         self.terminal.line(text.format(mode=self.now("mode")))
 
     def effort(self, effort: str) -> None:
-        """Note how hard the model thinks in the next turns; without a word say which it is."""
+        """Set how hard the model thinks in the next turns; without an argument show it."""
         words = self.words
         if effort and effort not in EFFORTS:
             text = words.effort_wrong.format(effort=effort, efforts=", ".join(EFFORTS))
@@ -105,7 +105,7 @@ class ChatCommands:
         self.terminal.line(text)
 
     async def usage(self, session_id: str) -> None:
-        """Show tokens and money of this session and of today, and of each model of several."""
+        """Show tokens and costs of this session and of today; per model if there are several."""
         here = datetime.now().astimezone()
         offset = here.utcoffset()
         today = here.strftime("%Y-%m-%d")
@@ -122,7 +122,7 @@ class ChatCommands:
                     self.terminal.line("  " + self._usage_line(row.get("model", "—"), row), "dim")
 
     async def skills(self) -> None:
-        """Show a line for each skill, and one for each that cannot be used."""
+        """Show a line for each skill, and one for each invalid skill."""
         told = await self.client.request("kode/skills/list", {})
         for skill in told["skills"]:
             self.terminal.line(one_line(f"{skill['id']}: {skill['description']}"))
@@ -134,7 +134,7 @@ class ChatCommands:
     async def memory(self, argument: str) -> None:
         """Carry out `/memory`, `/memory accept 1 3` or `/memory reject all`.
 
-        Numbers count the memories as they are listed now, which is by their age.
+        Numbers are positions in the present list, which is sorted by age.
         """
         words = self.words
         memories: list[Json] = (await self.client.request("kode/memory/list", {}))["memories"]
@@ -168,7 +168,7 @@ class ChatCommands:
 
 
 def _chosen(memories: list[Json], numbers: list[str]) -> list[Json]:
-    """Return the memories of these numbers; none where one is wrong. `all` are those that wait."""
+    """Return the memories with these numbers; none if one is wrong. `all` means all candidates."""
     if numbers == ["all"]:
         return [memory for memory in memories if memory["state"] == "candidate"]
     known = {str(number): memory for number, memory in enumerate(memories, 1)}

@@ -1,4 +1,4 @@
-"""What Tab offers: commands, models and modes after their command, files after an @."""
+"""Completions for Tab: commands, models and modes after their command, files after an @."""
 
 import re
 import time
@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"^(/\w+)(?: +\S+)*? {2,}(.+)$", re.MULTILINE)
 
 @dataclass
 class FileNames:
-    """The files of a folder, but for ignored ones; `recent` come first, the last one before all."""
+    """The files of a folder except ignored ones; `recent` come first, the latest at the top."""
 
     root: Path
     recent: list[str] = field(default_factory=list[str])
@@ -34,7 +34,7 @@ class FileNames:
     _at: float = float("-inf")
 
     def matching(self, part: str) -> list[str]:
-        """Return files whose path holds all of `part` in order, the best ones first."""
+        """Return files whose path holds all letters of `part` in order, the best matches first."""
         now = time.monotonic()
         if now - self._at > _FRESH_SECONDS:
             self._listed, self._at = self._list(now + _LISTING_SECONDS), now
@@ -55,7 +55,7 @@ class FileNames:
 
 
 def _rank(path: str, wanted: str) -> int | None:
-    """Return how far a path is from what was typed; None where it does not match."""
+    """Return how badly a path matches what was typed, 0 is best; None if it does not."""
     name = path.rpartition("/")[2]
     if name.startswith(wanted):
         return 0
@@ -68,7 +68,10 @@ def _rank(path: str, wanted: str) -> int | None:
 
 
 class PromptCompleter(Completer):
-    """Offers nothing in running text. `models` are the names known so far, so are `servers`."""
+    """Completes commands, their arguments and mentions, but no other text.
+
+    `models` returns the names known so far; `servers` are the MCP servers, once known.
+    """
 
     def __init__(self, root: Path, words: Words, models: Callable[[], Sequence[str]]) -> None:
         self.files = FileNames(root)
@@ -79,7 +82,7 @@ class PromptCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """As `Completer.get_completions` says."""
+        """See `Completer.get_completions`."""
         del complete_event
         before = document.text_before_cursor
         command, blank, argument = before.partition(" ")

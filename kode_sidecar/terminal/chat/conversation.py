@@ -1,4 +1,4 @@
-"""The conversation at a terminal: prompts, turns, commands, until the user leaves."""
+"""Runs the conversation on a terminal: prompts, turns, commands, until the user leaves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -33,7 +33,7 @@ def _nothing(*_: object) -> None:
 class Face:
     """What the user sees and types into.
 
-    `opened` is called when the session is there, with the state folder; `measured` with the size of
+    `opened` is called once the session exists, with the state folder; `measured` with the size of
     the next request.
     """
 
@@ -46,7 +46,7 @@ class Face:
 
 
 class ChatConversation:
-    """One connection and the session that is talked in."""
+    """One connection and its current session."""
 
     def __init__(
         self, client: Client, face: Face, chosen: Mapping[str, str | None], *, accept: bool
@@ -76,7 +76,7 @@ class ChatConversation:
         return self._sessions.now
 
     def event(self, session: ClientSession, event: Json) -> None:
-        """`Watch` tells the stream; what a file's bytes look like comes with its first hunks."""
+        """Show an event of `Watch`; learn a file's encoding, which comes with its first hunks."""
         if event["type"] == "message.added" and event.get("meta", {}).get("origin") == "steer":
             del self._keyboard.told[:1]
         if event["type"] == "changeSet.updated":
@@ -88,18 +88,21 @@ class ChatConversation:
             self._show_applied(session, event)
 
     def _show_applied(self, session: ClientSession, event: Json) -> None:
-        """What nobody was asked about is shown all the same."""
+        """Show hunks that were applied without asking."""
         for file in event.get("files", ()):
             for hunk in file["hunks"]:
                 if hunk["state"] == "applied":
                     self._terminal.hunk(file["path"], session.hunks[hunk["hunkId"]], None)
 
     def growth(self, session: ClientSession, block_id: str, added: str) -> None:
-        """Text of an open block."""
+        """Show new text of an open block."""
         self._terminal.growth(session, block_id, added)
 
     async def run(self) -> int:
-        """Until the user leaves; the exit code. Raises Leaving, ConnectionLost, RpcError."""
+        """Run until the user leaves; return the exit code.
+
+        Raises Leaving, ConnectionLost, RpcError.
+        """
         ok = True
         while True:
             try:
@@ -117,7 +120,7 @@ class ChatConversation:
         return 0 if ok else 1
 
     async def begin(self, handshake: Handshake) -> bool:
-        """Shake hands, look whether a turn can be made at all, make the session."""
+        """Initialize, check that turns are possible at all, create the session; False if not."""
         await self._editor.client.initialize(handshake)
         doctor = await self._client.request("kode/doctor", {})
         wrong = [check for check in doctor["checks"] if not check["ok"]]
@@ -145,7 +148,7 @@ class ChatConversation:
         return True
 
     async def _obey(self, prompt: str) -> bool:
-        """Run a command or a turn; False when a turn failed."""
+        """Run a command or a turn; return False if a turn failed."""
         words = self._words
         name, _, argument = prompt.strip().partition(" ")
         argument = argument.strip()
@@ -175,7 +178,7 @@ class ChatConversation:
         return True
 
     def _question(self, name: str, argument: str) -> Awaitable[None] | None:
-        """Return the command of that name that asks the sidecar; None where it is none."""
+        """Return the command with this name, if it is one that asks the sidecar, else None."""
         match name:
             case "/model":
                 return self._commands.model(argument)
@@ -197,7 +200,7 @@ class ChatConversation:
                 return None
 
     async def _asking(self, command: Awaitable[None]) -> None:
-        """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""
+        """Run a command that asks the sidecar, and show its errors. Raises Interrupted."""
         before = self._session
         try:
             await self._interrupts.unless(command)
@@ -209,7 +212,7 @@ class ChatConversation:
             self._tell_waiting()
 
     async def _stepping(self, step: Awaitable[None]) -> None:
-        """One step of undo or redo to its end: half of it would help nobody."""
+        """Finish one undo or redo step even when the user interrupts."""
         try:
             await step
         except RpcError as error:
@@ -217,9 +220,9 @@ class ChatConversation:
         self._files.close_all(but=waiting_uris(self._session))
 
     async def _turn(self, content: Awaitable[list[Json]] | None) -> bool:
-        """One turn to its end and what it proposed decided; False when it failed.
+        """Run one turn to its end and have its hunks decided; return False if it failed.
 
-        Without `content` the model goes on. Raises Interrupted while a server is asked for it.
+        Without `content` the model continues. Raises Interrupted while a server supplies `content`.
         """
         self._files.refresh()
         try:
@@ -255,7 +258,7 @@ class ChatConversation:
         return [*content, *await self._servers.attached(prompt)]
 
     def _steer(self, turn_id: str, text: str) -> None:
-        """Tell the running turn; when it is over already, it is the next prompt."""
+        """Send a text to the running turn; if that has already ended, queue it as a prompt."""
         self._keyboard.told.append(text)
         task = asyncio.create_task(self._tell(turn_id, text))
         self._steering.add(task)
@@ -267,14 +270,14 @@ class ChatConversation:
             steer = {"sessionId": session_id, "turnId": turn_id, "input": await self._content(text)}
             await self._client.request("kode/turn/steer", steer)
         except RpcError:
-            with suppress(ValueError):  # the end of the turn has taken it away
+            with suppress(ValueError):  # the end of the turn has removed it
                 self._keyboard.told.remove(text)
             self._keyboard.queue.append(text)
         except ConnectionLost:
-            pass  # told by whoever waits for the turn
+            pass  # reported by the code that waits for the turn
 
     async def _measure(self) -> None:
-        """Have the size of the next request told, where somebody shows it."""
+        """Get the size of the next request, if a user can see it."""
         if self._keyboard.interactive:
             params = {"sessionId": self._session.session_id, **self._commands.chosen}
             with suppress(RpcError):
@@ -293,7 +296,7 @@ class ChatConversation:
                 await self._client.request("kode/turn/cancel", session)
 
     async def _until_over(self, turn_id: str) -> str:
-        """Why the turn ended. In the mode `ask` it waits for decisions: they are made here."""
+        """Wait for the turn's end; return its reason. In mode `ask` let the user decide hunks."""
         session, asked = self._session, set[str]()
 
         def over() -> str | None:
@@ -316,11 +319,11 @@ class ChatConversation:
         return await self._watch.until(over)
 
     async def _decide(self) -> None:
-        """Put to the user what waits, and say how much still does."""
+        """Ask the user about undecided hunks, then show how many are left."""
         if not waiting_uris(self._session) and not self._editor.buffers:
             self._terminal.line(self._words.nothing_waits)
             return
-        with suppress(Interrupted):  # what they left is counted
+        with suppress(Interrupted):  # undecided hunks are counted below
             await self._review.decide(self._session)
         self._tell_waiting()
 

@@ -1,6 +1,6 @@
-"""Files as buffers of an editor that saves each accepted edit at once, byte for byte.
+"""Treats files as buffers of an editor that saves each accepted edit at once, byte for byte.
 
-A file is saved as an editor does it: the whole of it or nothing, and the same file.
+A file is saved completely or not at all, and stays the same file, as in an editor.
 """
 
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from kode_sidecar.terminal.client.workspace_edit import EditPlan
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a file's text is bytes; `base` of a change set tells it. Line ends are in the text."""
+    """The encoding of a file, from `base` of a change set. Line ends stay in the text."""
 
     encoding: str = "utf-8"
     bom: bool = False
 
     def decode(self, data: bytes) -> str:
-        """Return the text. Raises ValueError when it could not be written back as it was."""
+        """Return the text. Raises ValueError if it could not be written back unchanged."""
         mark = self.encode("")
         if not data.startswith(mark):
             raise ValueError(f"it no longer begins with the mark of {self.encoding}")
@@ -41,10 +41,10 @@ class FileFormat:
 
 @dataclass
 class ChatFiles:
-    """The editor's buffers are files that have proposed hunks; nothing in them is unsaved.
+    """Keeps the editor's buffers equal to files that have proposed hunks; nothing is unsaved.
 
-    Until an edit comes the user may change a file with another program: `refresh` takes that over,
-    as an editor does that finds a file changed on disk, and the edit is made again for that text.
+    Until an edit comes the user may change a file with another program. `refresh` then reloads it,
+    as an editor does, and the edit is made again for the new text.
     """
 
     editor: ClientEditor
@@ -79,7 +79,7 @@ class ChatFiles:
             self._report(self.words.not_read, path, error)
 
     def refresh(self) -> None:
-        """Take over what other programs wrote meanwhile; close what cannot be read any more."""
+        """Reload files that other programs have changed; close files that cannot be read now."""
         for buffer in self.editor.buffers:
             path, known = file_path(buffer.uri), self._data.get(canonical_key(buffer.uri))
             try:
@@ -93,7 +93,7 @@ class ChatFiles:
                 self.editor.tell(buffer)
 
     def close_all(self, *, but: set[str]) -> None:
-        """Close the buffers; those of the URIs `but` have hunks that wait."""
+        """Close all buffers except those of the URIs `but`, which have undecided hunks."""
         kept = {canonical_key(uri) for uri in but}
         for buffer in self.editor.buffers:
             if canonical_key(buffer.uri) not in kept:
@@ -108,7 +108,7 @@ class ChatFiles:
         return text
 
     def _write(self, buffer: Buffer, text: str) -> None:
-        """Save what an edit makes of a buffer. Raises OSError and ValueError: then it has not."""
+        """Save a buffer's text after an edit. Raises OSError and ValueError if it is not saved."""
         path, key = file_path(buffer.uri), canonical_key(buffer.uri)
         try:
             data = self._formats.get(key, FileFormat()).encode(text)
@@ -124,7 +124,7 @@ class ChatFiles:
         self._data[key] = data
 
     def _done(self, plan: EditPlan) -> None:
-        """Say what an edit has done to files. A file that is not there has no bytes known of it."""
+        """Show what an edit has done to files, and update the known bytes of files."""
         written = [file_path(buffer.uri) for buffer, _ in plan.changes]
         for file in plan.files:
             key = canonical_key(path_to_uri(file.path))

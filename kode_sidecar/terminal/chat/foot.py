@@ -1,4 +1,4 @@
-"""How the foot of the terminal is laid out: what streams, queue, line, menus, status."""
+"""The layout at the foot of the terminal: live text, queue, input line, menus, status."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 MOST_LINE_ROWS = 12
-"""Rows of the line; a longer text scrolls in them."""
+"""The most rows of the input line; a longer text scrolls."""
 
 STYLE = Style.from_dict(
     {
@@ -38,11 +38,11 @@ STYLE = Style.from_dict(
         "scrollbar.button": "bg:ansibrightblack",
     }
 )
-"""The colours of the terminal's own scheme, so that dark and light both look right."""
+"""Uses the colours of the terminal's own scheme, so that dark and light both look right."""
 
 
 class Foot:
-    """`layout` is for an application; the callables give what is shown at the moment."""
+    """Builds `layout` for an application; the callables return what is shown at the moment."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Foot:
 
 
 def _shown(text: Callable[[], Any], style: str = "") -> ConditionalContainer:
-    """A text where there is one."""
+    """Return a container that shows a text, and nothing if it is empty."""
 
     def formatted() -> AnyFormattedText:
         return text()

@@ -1,4 +1,4 @@
-"""What was asked in earlier sessions, for the arrow keys and Ctrl-R."""
+"""Stores the prompts of earlier sessions, for the arrow keys and Ctrl-R."""
 
 import json
 import os
@@ -12,14 +12,14 @@ from kode_sidecar.core.whole_files import make_private, move_over, write_beside
 
 FILE = "chat-history.jsonl"
 MOST_BYTES = 1_000_000
-"""Above this the older half goes."""
+"""Above this size the older half is dropped."""
 
 
 class PromptHistory(History):
-    """Prompts in a file of the state folder, one a line, that only the user can read.
+    """Saves prompts in a file of the state folder, one a line, that only the user can read.
 
-    `folder` is set before the first one is loaded; without it nothing is kept. A file that cannot
-    be read or written costs no more than the history.
+    `folder` is set before the first one is loaded; without it nothing is saved. If the file cannot
+    be read or written, only the history is missing.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class PromptHistory(History):
         self.folder: Path | None = None
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the prompts, the newest one first."""
+        """Return the prompts, newest first."""
         prompts: list[str] = []
         for line in reversed(self._lines()):
             with suppress(ValueError):
@@ -37,7 +37,7 @@ class PromptHistory(History):
         return prompts
 
     def store_string(self, string: str) -> None:
-        """Add one at the end; chats side by side add each their own."""
+        """Append a prompt; several chats may append to the file at once."""
         if self.folder is None:
             return
         record = json.dumps(string).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""The line at the foot of the terminal: editing, history, completion, what runs above it.
+"""The input line at the foot of the terminal: editing, history, completion, live text above it.
 
-prompt_toolkit draws it and stays below what is printed. Enter answers a question that waits, begins
-a turn, or tells the running one; what is for later stands in `queue`.
+prompt_toolkit draws it below what is printed. Enter answers a waiting question, begins a turn or
+steers the running one; prompts for later wait in `queue`.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _MOST_REMEMBERED = 20_000
 
 @dataclass
 class Asking:
-    """Somebody waits for a line. `draft` is what was being typed before."""
+    """A question that waits for a line. `draft` is what was being typed before it."""
 
     question: str
     answer: "asyncio.Future[str | None]"
@@ -45,12 +45,12 @@ class Asking:
 
 
 class InputLine:
-    """Enter it with `async with`. The last one who asks gets the line.
+    """Use it with `async with`. The newest question gets the line.
 
-    `steer` takes what is said while a turn runs; None: nothing does. `queue` is for later turns,
-    `told` what the running one was told and has not read yet. `live` gives what is drawn above the
-    line, `status` what below, for a number of columns (and rows). `echo` is given what was
-    answered, as the line itself does not stay; `print_rest` prints what waits for its frame.
+    `steer` takes texts for the running turn; None if no turn runs. `queue` is for later turns,
+    `told` are the texts that the running turn has not read yet. `live` returns what is drawn above
+    the line, `status` what below it, for a number of columns (and rows). `echo` gets each answer,
+    as the line itself does not stay; `print_rest` prints what waits for its frame.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class InputLine:
         self.buffer = Buffer(
             multiline=True,
             completer=completer,
-            # What is typed before anybody asks will be a prompt, too.
+            # Text typed before any question becomes a prompt.
             complete_while_typing=Condition(lambda: not self._asked or self.prompting),
             history=history,
         )
@@ -116,21 +116,21 @@ class InputLine:
 
     @property
     def prompting(self) -> bool:
-        """Whether the line is a prompt, not the answer to a question."""
+        """True if the line is a prompt, not the answer to a question."""
         return bool(self._asked) and self._asked[-1].is_prompt
 
     @property
     def draws(self) -> bool:
-        """Whether the line is there, and what is printed must go above it."""
+        """True if the line is drawn, so that other output must go above it."""
         return self._app.is_running
 
     @property
     def columns(self) -> int:
-        """How wide the terminal is."""
+        """The width of the terminal."""
         return self._output.get_size().columns
 
     async def prompt(self) -> str | None:
-        """Return the next prompt; None when the user leaves. Raises Interrupted, Leaving."""
+        """Return the next prompt; None if the user leaves. Raises Interrupted, Leaving."""
         text = self.queue.pop(0) if self.queue else None
         if text is None and self._left:
             return None
@@ -158,7 +158,7 @@ class InputLine:
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         asking = Asking(question, answer, self.buffer.document, is_prompt)
         if not is_prompt:
-            self.buffer.reset()  # what was typed before a question was asked is no answer
+            self.buffer.reset()  # text typed before a question is no answer to it
         self.print_rest()
         self._asked.append(asking)
         self.invalidate()
@@ -171,7 +171,7 @@ class InputLine:
             self.invalidate()
 
     def enter(self, *, later: bool = False) -> None:
-        """Take the line: as an answer, a prompt, a word to the running turn, or for later."""
+        """Take the line as an answer, a prompt, a text for the running turn, or for later."""
         text = self.pastes.expanded(self.buffer.text)
         asking = self._asked[-1] if self._asked else None
         if not text.strip() and (asking is None or asking.is_prompt):
@@ -188,7 +188,7 @@ class InputLine:
         self.invalidate()
 
     def leave(self) -> None:
-        """The end of input: who waits for a line gets none, or else who asks for the next prompt.
+        """End the input: the waiting question gets no line, or else the next prompt.
 
         While a turn runs the key does nothing.
         """
@@ -198,7 +198,7 @@ class InputLine:
             self._left = True
 
     def above(self, text: str) -> None:
-        """Print whole lines above; they then belong to the terminal."""
+        """Print whole lines above the input line; they then belong to the terminal."""
         if self._away is not None:
             self._away.append(text)
             return
@@ -209,12 +209,12 @@ class InputLine:
         self.invalidate()
 
     def invalidate(self) -> None:
-        """Draw soon."""
+        """Redraw soon."""
         if self._away is None:
             self._app.invalidate()
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """Return what the user's editor makes of a text; None where it cannot be used."""
+        """Return a text after editing in the user's editor; None if that failed."""
         self._away = []
         try:
             edited = await edit_text(text, suffix, os.environ)
@@ -274,7 +274,7 @@ class InputLine:
         return clipped(hint, self.columns - columns(self.words.prompt) - 1)
 
     def _keys(self) -> KeyBindings:
-        """Those beyond readline's, which prompt_toolkit brings."""
+        """Return the key bindings beyond readline's, which prompt_toolkit has."""
         empty = Condition(lambda: not self.buffer.text)
         chosen = Condition(self._has_chosen)
         queued = Condition(lambda: bool(self.queue))
@@ -306,7 +306,7 @@ class InputLine:
         return state is not None and state.current_completion is not None
 
     def _keeps(self) -> bool:
-        """Whether Tab keeps what was typed for later, as there is nothing to complete."""
+        """Return whether Tab queues the line for later, as there is nothing to complete."""
         text = self.buffer.document.text_before_cursor
         named = text.startswith("/") or text.rpartition(" ")[2].startswith("@")
         return self.steer is not None and bool(text.strip()) and not named

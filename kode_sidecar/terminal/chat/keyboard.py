@@ -1,4 +1,4 @@
-"""Ctrl-C as an event, and lines from a terminal that cannot draw, or from a pipe."""
+"""Turns Ctrl-C into an event, and reads lines from a plain terminal or a pipe."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ LEAVE_SECONDS = 2.0
 
 T = TypeVar("T")
 
-# What a terminal sends for keys that are no text (ECMA-48: CSI sequences, SS3 and a letter).
+# What a terminal sends for keys other than text (ECMA-48: CSI sequences, SS3 and a letter).
 _KEYS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)")
 
 
@@ -38,9 +38,9 @@ class Leaving(Exception):
 
 
 class Interrupts:
-    """Ctrl-C as an event of the loop, while it is entered with `with`; on the main thread.
+    """Turns Ctrl-C into an event of the loop, inside `with`; on the main thread.
 
-    `on_missed()` is called for one that nobody waits for yet.
+    `on_missed()` is called for a Ctrl-C that no code waits for yet.
     """
 
     def __init__(self, on_missed: Callable[[], None]) -> None:
@@ -61,9 +61,9 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
     async def wait(self) -> None:
-        """Until the next Ctrl-C, or at once if it came while nobody waited.
+        """Wait for the next Ctrl-C; return at once if one was missed.
 
-        Raises Leaving when it follows another one closely.
+        Raises Leaving if it soon follows another one.
         """
         if self._leave:
             raise Leaving
@@ -75,16 +75,16 @@ class Interrupts:
         try:
             await future
         except asyncio.CancelledError:
-            if not future.cancelled():  # it came, and whoever waited has just gone on
+            if not future.cancelled():  # Ctrl-C came just as the wait was cancelled
                 self._miss()
             raise
         finally:
             self._waiting.discard(future)
 
     async def until_left(self, work: Awaitable[T]) -> T:
-        """The result of `work`. A second Ctrl-C ends it wherever it waits and raises Leaving."""
+        """Return the result of `work`. A second Ctrl-C cancels it and raises Leaving."""
         working = asyncio.ensure_future(work)
-        # What it ends with after that concerns nobody.
+        # After that its result does not matter, so mark its exception as read.
         working.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             await asyncio.wait({working, self._leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -113,7 +113,7 @@ class Interrupts:
         self._loop.call_soon_threadsafe(self.arrived)
 
     def arrived(self) -> None:
-        """Ctrl-C was pressed."""
+        """Handle a Ctrl-C."""
         now = self._loop.time()
         if now - self._last < LEAVE_SECONDS and not self._leave:
             self._leave = True
@@ -126,19 +126,19 @@ class Interrupts:
             future.set_exception(Leaving()) if self._leave else future.set_result(None)
 
     def _miss(self) -> None:
-        """Keep it for whoever waits next."""
+        """Save the Ctrl-C for the next wait."""
         self._missed = True
         if not self._leave:
             self._on_missed()
 
 
 class Asks(Protocol):
-    """Who brings what the user says: `Keyboard`, or `input_line.InputLine`, which draws.
+    """Reads the user's input: `Keyboard`, or `input_line.InputLine`, which draws.
 
-    `interactive`: somebody sits there. `steer` takes what is said while a turn runs, None while
-    nothing does; `told` is what the turn has not read of it yet, `queue` is for later turns.
-    `reads`: a thread waits for a line. `edits`: there is the user's editor. To be
-    entered with `async with` before it is asked.
+    `interactive`: a user is at the terminal. `steer` takes texts for the running turn, None if
+    none runs; `told` are those that the turn has not read yet, `queue` is for later turns.
+    `reads`: a thread waits for a line. `edits`: the user's editor can be used. Enter it with
+    `async with` before use.
     """
 
     steer: Callable[[str], None] | None
@@ -163,20 +163,19 @@ class Asks(Protocol):
         ...
 
     async def reply(self, question: str) -> str | None:
-        """Return the answer to a question; None at the end of input, which raises as `prompt`."""
+        """Return the answer to a question; None at the end of input. Raises as `prompt` does."""
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """Return what the user's editor makes of a text; None where it cannot be used."""
+        """Return a text after editing in the user's editor; None if that failed."""
         ...
 
 
 class Keyboard:
-    """Lines of standard input, read by a thread that ends with the process.
+    """Reads lines of standard input on a thread that ends with the process.
 
-    A read that nobody waits for any more is taken over by the next one: no line gets lost. What
-    comes by a pipe is one prompt, unless `by_lines`. Nobody can say anything while a turn runs:
-    `steer` is not called.
+    An abandoned read is reused by the next one, so no line is lost. Piped input is one prompt,
+    unless `by_lines`. It takes no input while a turn runs: `steer` is not called.
     """
 
     def __init__(
@@ -207,14 +206,14 @@ class Keyboard:
 
     @property
     def reads(self) -> bool:
-        """Whether the thread waits for a line."""
+        """True while the thread waits for a line."""
         return self._pending is not None and not self._pending.done()
 
     async def __aenter__(self) -> "Keyboard":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """The thread ends with the process."""
+        """Do nothing: the thread ends with the process."""
 
     async def prompt(self) -> str | None:
         """Return a prompt of one or more lines; None at the end of input.
@@ -249,7 +248,7 @@ class Keyboard:
             raise
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """There is no editor beside a plain line."""
+        """Return None: plain lines have no editor."""
         del text, suffix
 
     async def _line(self) -> str | None:
@@ -266,11 +265,11 @@ class Keyboard:
         return None
 
     def _forget_typed_ahead(self) -> None:
-        """Drop what was typed before a question was asked: it is no answer."""
+        """Drop text typed before a question, as it is no answer to it."""
         if not self.interactive:
             return
         if self._pending is not None and self._pending.done() and self._pending.result():
-            self._pending = None  # read for somebody who did not wait for it any more
+            self._pending = None  # read for a wait that was abandoned
         if sys.platform == "win32":
             while msvcrt.kbhit():
                 msvcrt.getwch()
@@ -279,7 +278,7 @@ class Keyboard:
                 termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
     def _cleaned(self, line: str) -> str:
-        """Without its end and, from a terminal, without what keys like arrows sent."""
+        """Return a line without its end and, from a terminal, without the codes of other keys."""
         text = line.rstrip("\r\n").removeprefix("\ufeff")
         return without_controls(_KEYS.sub("", text)) if self.interactive else text
 
@@ -300,20 +299,20 @@ class Keyboard:
         return future
 
     def _read(self) -> str | None:
-        """Return a line with its end, None at the end of input, empty when Ctrl-C broke it off."""
+        """Return a line with its end, None at the end of input, "" after Ctrl-C."""
         try:
             if self.interactive and sys.platform == "win32":
-                return input() + "\n"  # its console tells Ctrl-C and Ctrl-Z to nothing else
+                return input() + "\n"  # only `input` gets Ctrl-C and Ctrl-Z from its console
             line = self._source.readline()
             return line.rstrip("\n") + "\n" if line else None
-        except KeyboardInterrupt:  # only Windows consoles tell it to this thread
+        except KeyboardInterrupt:  # raised on this thread by Windows consoles only
             return ""
         except (EOFError, OSError, ValueError):
             return None
 
 
 def end_process(code: int) -> None:
-    """End now, although a thread still reads standard input: C libraries may wait for it."""
+    """End now, although a thread still reads standard input, for which C libraries may wait."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,6 +1,6 @@
-"""Markdown on a terminal: cut into blocks as it streams, and drawn by rich.
+"""Shows Markdown on a terminal: cuts the stream into blocks, which rich draws.
 
-The sixteen colours of the terminal's own scheme are used, so that dark and light both look right.
+It uses the sixteen colours of the terminal's own scheme, so that dark and light both look right.
 """
 
 import io
@@ -25,7 +25,7 @@ from kode_sidecar.core.text.shown_text import with_code_points, without_controls
 WIDEST = 110
 """Longer lines are hard to read."""
 _LONG_BLOCK = 40
-"""Lines of a block that still grows, above which it is cut."""
+"""The most lines of a growing block before it is cut."""
 # What looks like a tag is text: `Vec<T>`.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -66,19 +66,19 @@ _STYLES = Theme(
 
 
 class MarkdownStream:
-    """Markdown that grows. `rest` is what is not taken yet."""
+    """Growing Markdown. `rest` is what is not taken yet."""
 
     def __init__(self) -> None:
         self.rest = ""
 
     def feed(self, added: str) -> None:
-        """Add to the end."""
+        """Append text."""
         self.rest += added
 
     def take(self) -> str:
-        """Take the blocks that no later text can change; empty while there are none.
+        """Remove and return the blocks that no later text can change; "" if there are none.
 
-        A list or a fence that grows long is taken in parts.
+        A long list or fence is taken in parts.
         """
         blocks = [b for b in _PARSER.parse(self.rest) if b.level == 0 and b.map and b.nesting >= 0]
         if not blocks:
@@ -96,7 +96,7 @@ class MarkdownStream:
         return "\n".join(lines[:first])
 
     def _cut_fence(self, lines: Sequence[str], first: int) -> str:
-        """Take all but the last line of a fence, and open it again for what comes."""
+        """Take all but the last line of a fence, and reopen the fence for later lines."""
         opening = _FENCE.match(lines[first])
         if opening is None or _ends(lines[first + 1 :], opening[1]):
             return ""
@@ -114,7 +114,7 @@ def _last_item(text: str, otherwise: int) -> int:
 
 
 class _Heading(Heading):
-    """At the left, without a box."""
+    """A heading at the left, without a box."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
@@ -123,7 +123,7 @@ class _Heading(Heading):
 
 
 class _CodeBlock(CodeBlock):
-    """Indented, on the terminal's own background."""
+    """An indented code block, on the terminal's own background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console, options
@@ -153,7 +153,7 @@ class _Markdown(Markdown):
 def rendered(markdown: str, width: int, *, color: bool = True) -> str:
     """Return Markdown as lines for a terminal of `width` columns, with styles.
 
-    Nothing of the text moves the cursor, hides, or links to what is not shown (W13).
+    No part of the text can move the cursor, be hidden, or link to a hidden target (W13).
     """
     console = Console(
         file=io.StringIO(),
@@ -176,7 +176,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def _styled(line: Sequence[Segment], *, color: bool) -> Iterator[str]:
     for text, style, _ in line:
-        # After parsing: Markdown writes characters by number, too.
+        # Only after parsing, because Markdown can also write characters as numbers.
         shown = with_code_points(without_controls(text))
         if style is None or (not shown.strip() and not (style.underline or style.reverse)):
             yield shown

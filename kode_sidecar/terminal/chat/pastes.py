@@ -1,4 +1,4 @@
-"""What is pasted or named in a prompt: long texts as one word, files and images as attachments."""
+"""Handles pastes and mentions: long pasted texts become one word, files become attachments."""
 
 import base64
 import re
@@ -26,13 +26,13 @@ _MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S+))")
 
 @dataclass
 class Pastes:
-    """Long pasted texts stand in the line as a word, such as `[pasted 1: 400 lines]`."""
+    """Replaces long pasted texts in the line by a word, such as `[pasted 1: 400 lines]`."""
 
     words: Words
     _texts: dict[str, str] = field(default_factory=dict[str, str])
 
     def taken(self, data: str) -> str:
-        """Return what stands in the line for pasted data; a dropped image becomes a mention."""
+        """Return what the line shows for pasted data; a dropped image becomes a mention."""
         text = without_controls(data.replace("\r\n", "\n").replace("\r", "\n"))
         if (image := _image_path(text)) is not None:
             return mention(str(image)) + " "
@@ -44,22 +44,22 @@ class Pastes:
         return word
 
     def expanded(self, line: str) -> str:
-        """Return the line with the texts that its words stand for."""
+        """Return the line with its words replaced by the pasted texts."""
         for word, text in self._texts.items():
             line = line.replace(word, text)
         return line
 
 
 def mention(path: str) -> str:
-    """Return how a prompt names a file."""
+    """Return the mention of a file in a prompt."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 
 
 def prompt_blocks(text: str, root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a prompt as content blocks, and the images that could not be read.
 
-    A mentioned image goes along, another file by its address: the model reads it as the editor
-    shows it, under the rules that hold for the model.
+    A mentioned image is sent with its data, any other file by its URI: the model reads it as the
+    editor shows it, under the model's own rules.
     """
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}]
     unread: list[str] = []

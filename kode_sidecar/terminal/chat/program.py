@@ -1,9 +1,9 @@
 """The chat as a program: its options, the process it talks to, its exit code.
 
-Ctrl-C must come once, and not twice, in a program that is two processes. The terminal sends SIGINT
-to its whole foreground group, and the first process of a one-file program forwards every signal it
-gets to the second, which is us: a group of our own leaves the first out. Ctrl-Z then means nothing,
-as the shell would not be told that we stopped. Source: POSIX, General Terminal Interface.
+Ctrl-C must arrive once, not twice, in a program of two processes. The terminal sends SIGINT to its
+whole foreground group, and the first process of a one-file program forwards every signal to the
+second, which is us. So we use a group of our own, without the first. Ctrl-Z is then ignored,
+as the shell would not notice that we stopped. Source: POSIX, General Terminal Interface.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from kode_sidecar.terminal.client.terminal import Terminal, prepare
 
 LEFT_BY_CTRL_C = 130
 HURRIED_CLOSE_SECONDS = 1.0
-"""What the sidecar gets for each step of its end when the user leaves by Ctrl-C."""
+"""How long each step of the sidecar's end may take if the user leaves by Ctrl-C."""
 
 
 @contextmanager
 def own_foreground() -> Generator[None, None, None]:
-    """Have the terminal on standard input to ourselves, where that is needed and can be."""
+    """Make our own process group the terminal's foreground, if needed and possible."""
     if sys.platform == "win32" or unpacked_folder() is None or not os.isatty(0):
         yield
         return
@@ -55,7 +55,7 @@ def own_foreground() -> Generator[None, None, None]:
 
 def _give_terminal(group: int) -> None:
     if sys.platform != "win32":
-        # Who is not in the foreground would be stopped by it.
+        # Otherwise SIGTTOU would stop a process that is not in the foreground.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         os.tcsetpgrp(0, group)
         signal.signal(signal.SIGTTOU, before)
@@ -65,10 +65,10 @@ def _give_terminal(group: int) -> None:
 class ChatOptions:
     """`root` is the folder the model may read, by default the working directory.
 
-    `model` and `mode` None = as the user's settings say, `agent` is that of new sessions. `accept`:
+    `model` and `mode`: None means the user's settings. `agent` is that of new sessions. `accept`:
     accept every hunk that is not sensitive, without asking. `trusted`: the user trusts this folder.
-    `locale` None asks the system. `by_lines`: each line of piped input is a prompt, not all of it
-    together.
+    `locale`: None means the system's. `by_lines`: each line of piped input is a prompt, not all of
+    it together.
     """
 
     root: Path | None = None
@@ -82,9 +82,9 @@ class ChatOptions:
 
 
 def chat(options: ChatOptions) -> int:
-    """Talk on standard input and output until the user leaves; the exit code.
+    """Run the chat on standard input and output until the user leaves; return the exit code.
 
-    It is 1 when there is no key or, for a piped conversation, when a turn failed. Raises KodeError.
+    It is 1 without a key or, with piped input, if a turn failed. Raises KodeError.
     """
     root = (options.root or Path.cwd()).absolute()
     if not root.is_dir():
@@ -149,10 +149,10 @@ def _face(
     words: Words,
     locale: str,
 ) -> Face:
-    """A line that is drawn, on a terminal that can; else lines as they come."""
+    """Return a drawn input line on a terminal that can draw; else plain lines."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if interactive and (sys.platform == "win32" or os.environ.get("TERM", "dumb") != "dumb"):
-        # A terminal pays for it, a pipe does not: 0.3 s.
+        # Imported late: it takes 0.3 s, which piped input need not pay.
         from kode_sidecar.terminal.chat.screen import drawn_face  # noqa: PLC0415
 
         return drawn_face(root, interrupts, words, labels_for(locale))

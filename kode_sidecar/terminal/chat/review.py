@@ -1,4 +1,4 @@
-"""Proposed hunks and questions of both kinds, put to the user one by one."""
+"""Asks the user about proposed hunks, permissions and choices, one by one."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ Decisions = list[dict[str, Any]]
 
 @dataclass
 class Review:
-    """Asks, or with `accept` or without a person at the keyboard does not need to."""
+    """Asks the user; does not ask with `accept` or without a user at the keyboard."""
 
     client: Client
     files: ChatFiles
@@ -33,10 +33,10 @@ class Review:
     accept: bool
 
     async def decide(self, session: ClientSession, *, later: bool = True) -> None:
-        """Decide all that waits in a session; accepted text is then in the files.
+        """Have all undecided hunks of a session decided; accepted ones are then in the files.
 
-        Without `later` what the user leaves undecided is rejected. Raises Interrupted when they
-        press Ctrl-C; what they said before is carried out. Raises RpcError and ConnectionLost.
+        Without `later` hunks left undecided are rejected. Raises Interrupted on Ctrl-C, after
+        carrying out the decisions so far. Raises RpcError and ConnectionLost.
         """
         for change_set_id in list(session.change_sets):
             if session.hunks_of(change_set_id, "proposed"):
@@ -44,7 +44,7 @@ class Review:
         self.files.close_all(but=waiting_uris(session))
 
     async def permit(self, params: Json) -> str | None:
-        """Answer `kode/permission/request`; the id of an option, None and silence mean no."""
+        """Answer `kode/permission/request`: return an option's id; no answer means no."""
         options = {option["kind"]: option["optionId"] for option in params["options"]}
         no: str | None = options.get("reject")
         self.terminal.patch(params.get("reason", ""), params.get("diff", ""))
@@ -55,7 +55,7 @@ class Review:
         return options.get(kinds.get(answer, ""), no)
 
     async def choose(self, params: Json) -> list[str]:
-        """Answer `kode/ask`: the choices taken, none for an empty line, Ctrl-C and silence."""
+        """Answer `kode/ask`: return the choices; none for an empty line, Ctrl-C or no user."""
         self.terminal.line(f"? {params['question']}", "yellow")
         choices: list[str] = params["choices"]
         for number, choice in enumerate(choices, 1):
@@ -79,7 +79,7 @@ class Review:
     async def _decide(self, session: ClientSession, change_set_id: str, *, later: bool) -> None:
         known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         for file in known["files"]:
-            self.files.learn(file)  # of a session that was begun earlier nothing is known yet
+            self.files.learn(file)  # for sessions of an earlier process, whose files are unknown
         hunks = session.hunks_of(change_set_id, "proposed")
         for uri in dict.fromkeys(hunk["uri"] for hunk in hunks if hunk.get("kind") == "modify"):
             self.files.open(uri)
@@ -109,7 +109,7 @@ class Review:
         return _decision(hunk, "accept" if accepted else "reject")
 
     async def _ask(self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions) -> None:
-        """Ask for one hunk after the other, adding to `decisions`. Raises Interrupted."""
+        """Ask about each hunk, adding to `decisions`. Raises Interrupted."""
         rest = ""
         for number, (file, hunk) in enumerate(waiting, 1):
             sensitive = "sensitive" in hunk.get("flags", ())
@@ -136,7 +136,7 @@ class Review:
             rest = key if key in "ar" else rest
 
     async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any] | None:
-        """Have the new text edited; unchanged it is accepted as it is. None: it could not be."""
+        """Let the user edit the new text; return the decision, None if no editor worked."""
         proposed: str = hunk.get("newText", "")
         shown = to_lf(proposed)
         suffix = PurePosixPath(file["path"]).suffix
@@ -150,13 +150,13 @@ class Review:
         return _decision(hunk, "replace", comment) | {"newText": text}
 
     def _list(self, waiting: Sequence[tuple[Json, Json]]) -> None:
-        """Name the files with how much waits in each."""
+        """List the files with their number of undecided hunks."""
         counts = Counter(file["path"] for file, _ in waiting)
         for path, count in counts.items():
             self.terminal.line(f"  {count:3}  {path}")
 
     async def _answer(self, waiting: Sequence[tuple[Json, Json]]) -> tuple[str, str]:
-        """One of y, n, a, r, e, s and q, and a comment."""
+        """Return one of y, n, a, r, e, s and q, and a comment."""
         while True:
             line = await self.keyboard.reply(self.words.decide)
             if line is None:

@@ -1,7 +1,7 @@
-"""The conversation above the input line: blocks of Markdown as they are complete, the rest live.
+"""Shows the conversation above the input line: complete blocks of Markdown, and the rest live.
 
-What is complete is printed once and belongs to the terminal's own scrollback; only the last block,
-running tools and the wait for the model are drawn again.
+A complete block is printed once and belongs to the terminal's scrollback; only the last block,
+running tools and the wait for the model are redrawn.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 class Scrollback(io.StringIO):
-    """A file whose whole lines are printed above the input line, a batch a frame."""
+    """A file whose whole lines are printed above the input line, one batch per frame."""
 
     def __init__(self, line: InputLine) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Scrollback(io.StringIO):
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, text: str, /) -> int:
-        """Take it; it is printed with the next frame."""
+        """Take text, to be printed with the next frame."""
         self._text += text
         if not self._line.draws:
             self.print()
@@ -90,7 +90,7 @@ class Scrollback(io.StringIO):
 
 @dataclass
 class Waiting:
-    """What the turn does at the moment. Times are those of `time.monotonic`."""
+    """What the turn is doing now. Times are those of `time.monotonic`."""
 
     since: float = 0.0
     said: str = ""
@@ -100,7 +100,7 @@ class Waiting:
 
 
 class Screen(Terminal):
-    """A `Terminal` that draws."""
+    """A `Terminal` that draws and redraws."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Screen(Terminal):
         line.print_rest = self._scrollback.print
 
     def event(self, session: ClientSession, event: Json) -> None:
-        """An event came and is folded."""
+        """Show an event that is already folded."""
         self._follow(session, event)
         if self._status is not None:
             self._status.event(session, event)
@@ -132,12 +132,12 @@ class Screen(Terminal):
         self._line.invalidate()
 
     def show_status(self, status: "Status") -> None:
-        """Show it at the very bottom from now on."""
+        """Show the status on the bottom line from now on."""
         self._status = status
         self._line.status = status.line
 
     def _follow(self, session: ClientSession, event: Json) -> None:
-        """Keep up with what the turn does."""
+        """Update what the turn is doing."""
         kind = event["type"]
         if kind == "turn.started":
             self._waiting = Waiting(time.monotonic())
@@ -193,7 +193,7 @@ class Screen(Terminal):
         super()._dropped(block_id)
 
     def _end_stream(self) -> None:
-        """What streams is drawn below whatever is printed meanwhile."""
+        """Do nothing: streaming text is drawn below everything that is printed."""
 
     def _print_whole_blocks(self) -> None:
         self._frame = None
@@ -222,7 +222,7 @@ class Screen(Terminal):
     def _print(self, markdown: str) -> None:
         if text := rendered(markdown, self._line.columns, color=self._hued):
             self._scrollback.write(text + "\n\n")
-            self._scrollback.print()  # at once: it is not drawn live any more
+            self._scrollback.print()  # at once, because it is no longer drawn live
 
     def _live(self, width: int, rows: int) -> str:
         """Return what is drawn above the input line."""
@@ -249,7 +249,7 @@ class Screen(Terminal):
         return now.said or f"{self._words.working} · {seconds} s"
 
     def _block(self, width: int) -> str:
-        """The block that still grows, drawn once for each text and width."""
+        """Return the growing block, rendered once for each text and width."""
         text = self._markdown.rest
         if self._drawn[:2] != (text, width):
             self._drawn = (text, width, rendered(text, width, color=self._hued))
@@ -258,7 +258,7 @@ class Screen(Terminal):
 
 @dataclass
 class Status:
-    """The line at the very bottom: what the next turn is asked with, and what was used."""
+    """The bottom line: the options of the next turn, and what was used."""
 
     words: Words
     now: Callable[[str], str]
@@ -267,7 +267,7 @@ class Status:
     budget: str = ""
 
     def event(self, session: ClientSession, event: Json) -> None:
-        """What a turn and the session have used."""
+        """Update what the turn and the session have used."""
         if event["type"] == "usage.updated":
             self.count(session)
         elif event["type"] == "budget.updated":
@@ -292,7 +292,7 @@ class Status:
             self.context = self.words.context.format(percent=f"{percent:.0f}")
 
     def line(self, width: int) -> StyleAndTextTuples:
-        """Return it, the parts that fit."""
+        """Return the parts of the line that fit."""
         parts = [self.now("model"), self.now("mode"), self.context, self.cost, self.budget]
         text = ""
         for part in filter(None, parts):
@@ -304,7 +304,7 @@ class Status:
 
 
 def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels) -> Face:
-    """Return a face for the terminal that this process has."""
+    """Return a face for the terminal of this process."""
     color = allows_color(sys.stdout, os.environ)
     history = PromptHistory()
     models: list[str] = []
@@ -333,7 +333,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
 
 
 def _console(source: TextIO, out: TextIO) -> tuple[Input, Output]:
-    """Where the line is typed and drawn."""
+    """Return where the line is typed and drawn."""
     if sys.platform != "win32":
         return create_input(source), _terminal(out)
     if understands_escapes(out):
@@ -342,7 +342,7 @@ def _console(source: TextIO, out: TextIO) -> tuple[Input, Output]:
 
 
 def _terminal(out: TextIO) -> Output:
-    """A terminal is not asked for its cursor: some never answer."""
+    """Return an output that never asks a terminal for its cursor, as some never answer."""
 
     def size() -> Size:
         try:

@@ -14,9 +14,9 @@ _DECISIONS = {"allow": True, "refuse": False}
 
 @dataclass
 class ChatServers:
-    """`listed` are the servers as they were told last; nothing of it starts one.
+    """`listed` are the servers as last listed, which starts none.
 
-    What asks the sidecar raises RpcError and ConnectionLost.
+    Methods that ask the sidecar raise RpcError and ConnectionLost.
     """
 
     client: Client
@@ -26,7 +26,7 @@ class ChatServers:
     _stale: bool = False
 
     async def begin(self, doctor: Json) -> None:
-        """Learn which there are, where the doctor knows of any."""
+        """List the servers, if the doctor knows of any."""
         if any(check["name"] == "mcp" for check in doctor["checks"]):
             await self._list()
             self.client.subscribe(self._changed)
@@ -54,7 +54,7 @@ class ChatServers:
             self.terminal.line(self.words.mcp_how if self.listed else self.words.mcp_none, "dim")
 
     def commands(self) -> dict[str, str]:
-        """Return the prompts of the servers by how they are typed, and what they are about."""
+        """Return the prompts of the servers as typed, with their descriptions."""
         return {
             one_line(f"/{server['name']}:{prompt['name']}"): one_line(
                 " ".join(
@@ -70,9 +70,9 @@ class ChatServers:
         }
 
     def resources(self) -> list[str]:
-        """Return the resources of the servers by how they are typed behind an `@`.
+        """Return the resources of the servers as typed after an `@`.
 
-        Of a template it is what stands before the first place to fill in.
+        For a template this is the part before its first placeholder.
         """
         named = [
             (server["name"], uri)
@@ -85,12 +85,12 @@ class ChatServers:
         return [one_line(f"{name}:{uri}") for name, uri in dict.fromkeys(named)]
 
     def named(self, command: str) -> bool:
-        """Whether a word is a prompt of a server that is known."""
+        """Return whether a word names a prompt of a known server."""
         server, colon, _ = command.removeprefix("/").partition(":")
         return bool(colon) and command.startswith("/") and server in self._names()
 
     async def filled(self, command: str, words: str) -> list[Json]:
-        """Return a server's prompt as blocks, filled in by it and shown."""
+        """Return a server's prompt as blocks, filled in by the server, and show it."""
         server, _, prompt = command.removeprefix("/").partition(":")
         params = {"name": server, "prompt": prompt, "words": words}
         blocks: list[Json] = (await self.client.request("kode/mcp/prompt", params))["input"]
@@ -100,7 +100,7 @@ class ChatServers:
         return blocks
 
     async def attached(self, text: str) -> list[Json]:
-        """Return the resources that a prompt names, as blocks; what cannot be read is told."""
+        """Return the resources that a prompt names, as blocks; show those that cannot be read."""
         blocks: list[Json] = []
         for name, uri in named_resources(text, self._names()):
             try:
@@ -111,7 +111,7 @@ class ChatServers:
         return blocks
 
     async def refresh(self) -> None:
-        """List them again if one of them changed."""
+        """List the servers again if one has changed."""
         if self._stale:
             await self._list()
 

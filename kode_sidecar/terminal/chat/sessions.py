@@ -1,4 +1,4 @@
-"""Which session is talked in: `/session` and `/fork`."""
+"""Chooses the session of the chat: `/session` and `/fork`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +17,9 @@ _PROMPT_COLUMNS = 72
 
 @dataclass
 class Sessions:
-    """`now` is the session of the next turn. `records` is the folder that keeps them all.
+    """`now` is the session of the next turn. `records` is the folder of all sessions.
 
-    What asks the sidecar raises RpcError and ConnectionLost.
+    Methods that ask the sidecar raise RpcError and ConnectionLost.
     """
 
     client: Client
@@ -30,12 +30,12 @@ class Sessions:
     records: Path = field(default_factory=Path)
 
     async def begin(self) -> None:
-        """A session without a history."""
+        """Begin a new session."""
         new = await self.client.request("kode/session/new", {})
         self.now = self.watch.session(new["sessionId"], new["seq"])
 
     async def obey(self, argument: str) -> None:
-        """Show this session, list those of the folder, begin one or go on in an earlier one."""
+        """Show this session, list those of the folder, begin one or continue an earlier one."""
         match argument:
             case "":
                 await self._show()
@@ -50,7 +50,7 @@ class Sessions:
                 await self._go_on(beginning)
 
     async def fork(self, number: str) -> None:
-        """Go on in a copy of this session, or in one that ends before a prompt of it."""
+        """Continue in a copy of this session, whole or up to before one of its prompts."""
         params: Json = {"sessionId": self.now.session_id}
         if number:
             prompts = dict(enumerate(await self._prompts(), 1))
@@ -74,12 +74,12 @@ class Sessions:
             self.terminal.line(words.format(id=beginning), "yellow")
             return
         session_id = found[0]["sessionId"]
-        known = self.watch.sessions.get(session_id)  # streams since it was left
+        known = self.watch.sessions.get(session_id)  # it has streamed since the user left it
         self.now = known or await self.watch.attach(session_id)
         await self._show()
 
     async def _kept(self, limit: int) -> list[Json]:
-        """Return the sessions of the open folder, the one last written to first."""
+        """Return the sessions of the open folder, the most recently written first."""
         return (await self.client.request("kode/session/list", {"limit": limit}))["sessions"]
 
     async def _show(self) -> None:
@@ -100,7 +100,7 @@ class Sessions:
         self.terminal.line(f"{mark} {session['sessionId']}  {session['updatedAt'][:16]}  {title}")
 
     async def _prompts(self) -> list[Json]:
-        """Return what the user said on the way to the head, the first one first."""
+        """Return the user's prompts on the path to the head, oldest first."""
         nodes: dict[str, Json] = {}
         params: Json = {"sessionId": self.now.session_id}
         while True:

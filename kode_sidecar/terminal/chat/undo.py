@@ -1,4 +1,4 @@
-"""`/undo` and `/redo`: what was applied goes back as an edit, change set by change set."""
+"""`/undo` and `/redo`: reverts applied change sets by edits, one at a time."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Undo:
     _left: set[str] = field(default_factory=set[str])
 
     async def undo(self, session: ClientSession, *, skip: bool) -> None:
-        """Take back the newest change set that is applied; `skip` leaves out what conflicts."""
+        """Undo the newest applied change set; `skip` leaves out hunks in conflict."""
         for set_id in reversed(session.change_sets):
             if not _ids(session.hunks_of(set_id, "applied")) <= self._left:
                 break
@@ -45,7 +45,7 @@ class Undo:
         self._tell(self.words.undone, result["undone"], session.hunks_of(set_id))
 
     async def redo(self, session: ClientSession) -> None:
-        """Put the change set that was last taken back where it was."""
+        """Restore the change set that was undone last."""
         while self._taken:
             set_id, hunk_ids = self._taken.pop()
             undone = _ids(session.hunks_of(set_id, "undone"))
@@ -54,7 +54,7 @@ class Undo:
         else:
             self.terminal.line(self.words.nothing_undone)
             return
-        # With something applied, the whole change set would be taken back instead.
+        # If some hunks are applied, naming the change set would undo it instead.
         whole = not session.hunks_of(set_id, "applied")
         scopes = [{"changeSetId": set_id}] if whole else [{"hunkId": h} for h in wanted]
         results = [await self._send(set_id, **scope) for scope in scopes]
@@ -73,7 +73,7 @@ class Undo:
         self.terminal.line(sentence.format(count=len(hunk_ids), files=", ".join(files) or "—"))
 
     async def _send(self, change_set_id: str, **scope: object) -> Json:
-        """Ask for it with the files open, so that it is verified."""
+        """Send the undo request with the files open, so that its edits are verified."""
         self.files.refresh()
         now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         for file in now["files"]:

@@ -1,4 +1,4 @@
-"""A text in the user's own editor."""
+"""Opens a text in the user's own editor."""
 
 import re
 import shlex
@@ -17,10 +17,10 @@ _BOM = "\ufeff"
 
 
 def editor_commands(environ: Mapping[str, str], platform: str) -> list[list[str]]:
-    """Return what may start an editor, the one to be tried first at the front.
+    """Return the commands that may start an editor, in the order to try them.
 
-    A value of VISUAL or EDITOR is a program, or a command with arguments. In that of Windows a
-    backslash stands for itself, and a path with blanks needs quotes.
+    A value of VISUAL or EDITOR is a program, or a command with arguments. On Windows a backslash
+    is a plain character, and a path with blanks needs quotes.
     """
     windows = platform == "win32"
     commands: list[list[str]] = []
@@ -31,7 +31,7 @@ def editor_commands(environ: Mapping[str, str], platform: str) -> list[list[str]
             commands.append([said])
         elif windows:
             words = [word.strip('"') for word in shlex.split(said, posix=False)]
-            # Only the whole name of a script (`code.cmd`) can be started.
+            # A script can be started only by its full name (`code.cmd`).
             commands.append([shutil.which(words[0]) or words[0], *words[1:]])
         else:
             commands.append(shlex.split(said))
@@ -39,14 +39,14 @@ def editor_commands(environ: Mapping[str, str], platform: str) -> list[list[str]
 
 
 async def edit_text(text: str, suffix: str, environ: Mapping[str, str]) -> str | None:
-    """Return what the user makes of a text, without a line end at its end.
+    """Return a text after the user has edited it, without a final line end.
 
-    None: no editor could be started, it ended with an error, or what it wrote is no text. `suffix`
-    is that of the file, for the editor's colours. To be awaited while the line is drawn.
+    None: no editor could be started, it ended with an error, or it wrote no valid text. `suffix`
+    is that of the file, for the editor's colours. Await it while the input line is drawn.
     """
     commands = editor_commands(environ, sys.platform)
     with TemporaryDirectory(prefix="kode-", ignore_cleanup_errors=True) as folder:
-        # A suffix may be the model's word, and an editor may be a script.
+        # The suffix may come from the model, and an editor may be a script.
         file = Path(folder, "text" + (suffix if _SUFFIX.fullmatch(suffix) else ""))
         file.write_bytes(_as_here(text).encode())
         if not await run_in_terminal(lambda: _edited(file, commands), in_executor=True):
@@ -57,13 +57,13 @@ async def edit_text(text: str, suffix: str, environ: Mapping[str, str]) -> str |
             return None
     if sys.platform == "win32":
         edited = edited.replace("\r\n", "\n")
-    if not text.startswith(_BOM):  # Notepad's
+    if not text.startswith(_BOM):  # added by Notepad
         edited = edited.removeprefix(_BOM)
     return edited.removesuffix("\n")
 
 
 def _as_here(text: str) -> str:
-    """Notepad before 2018 knows no other line end."""
+    """Return the text with the system's line ends: Notepad before 2018 knows no others."""
     return text.replace("\n", "\r\n") if sys.platform == "win32" else text
 
 

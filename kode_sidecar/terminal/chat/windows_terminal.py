@@ -1,6 +1,6 @@
-"""Keys and colours of a Windows console, with escape sequences or without them.
+"""Keys and colours of a Windows console, with or without escape sequences.
 
-Without: before Windows 10, in legacy mode, in Wine. The classes are there on Windows alone.
+Consoles before Windows 10, in legacy mode and in Wine have none. The classes exist on Windows only.
 """
 
 import sys
@@ -16,9 +16,9 @@ _ENTER = (Keys.ControlM, Keys.ControlJ)
 
 
 def as_paste(keys: Sequence[KeyPress]) -> Sequence[KeyPress]:
-    """Return keys that came at once as one paste, if they are text with an Enter before its end.
+    """Return keys that arrived together as one paste, if they are text with an Enter inside.
 
-    Not every console marks a paste (bracketed paste), and each line would be a prompt.
+    Not every console marks a paste (bracketed paste); otherwise each line would become a prompt.
     """
     text = [key for key in keys if not isinstance(key.key, Keys)]
     plain = [*_ENTER, Keys.ControlI]
@@ -34,14 +34,14 @@ if sys.platform == "win32":
     from prompt_toolkit.output.win32 import Win32Output
 
     class ConsoleInput(Win32Input):
-        """Keys as sequences where there are some, and pastes as such."""
+        """Reads keys as escape sequences, if the console has them, and detects pastes."""
 
         def read_keys(self) -> list[KeyPress]:
-            """Return what was typed since."""
+            """Return the keys typed since the last call."""
             return list(as_paste(super().read_keys()))
 
     class PlainConsoleInput(ConsoleInput):
-        """Keys as records. Wine would promise sequences and send none."""
+        """Reads keys as records: Wine promises escape sequences but sends none."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -49,7 +49,7 @@ if sys.platform == "win32":
             self.console_input_reader = ConsoleInputReader(recognize_paste=False)
 
     class PlainConsoleOutput(Win32Output):
-        """Colours in what is printed become attributes of the console."""
+        """Turns the colours of printed text into console attributes."""
 
         def write_raw(self, data: str) -> None:
             """Write text with styles as escape sequences."""

@@ -1,4 +1,4 @@
-"""What the chat says between the lines of the conversation, in two languages."""
+"""The chat's own texts around the conversation, in two languages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -239,5 +239,5 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
 
 
 def words_for(locale: str) -> Words:
-    """Chinese for `zh…`, English for anything else."""
+    """Return Chinese texts for `zh…`, English ones for anything else."""
     return CHINESE if locale.lower().startswith("zh") else ENGLISH
