@@ -48,7 +48,7 @@ class BatchProgress:
             if self._now() - self._drawn >= _DRAWN_SECONDS or self._done == self._total:
                 self._draw()
         elif not state.running:
-            self._tell(state)
+            self._report(state)
 
     def end(self) -> None:
         """Draw the line a last time, and continue below it."""
@@ -89,7 +89,7 @@ class BatchProgress:
         self._columns = len(line)
         self._screen.flush()
 
-    def _tell(self, state: TaskState) -> None:
+    def _report(self, state: TaskState) -> None:
         last = state.outcome or state.cuts[-1]
         told = {
             "task": state.task.id,

@@ -134,7 +134,7 @@ def project_changes(
                 patch = file_patch(old, new)
                 if patch:
                     patches.append(patch)
-                    told.append(_told(old, new, by_tools))
+                    told.append(_changed_path(old, new, by_tools))
     except (OSError, zipfile.BadZipFile):
         raise _tampered(copy, "the files") from None
     return ProjectChanges(b"".join(patches), tuple(told), tuple(left_out))
@@ -216,7 +216,7 @@ def _tampered(copy: ProjectCopy, what: str) -> KodeError:
     )
 
 
-def _told(
+def _changed_path(
     old: PatchedFile | None, new: PatchedFile | None, by_tools: Collection[tuple[str, ...]]
 ) -> ChangedPath:
     if new is None:

@@ -125,7 +125,7 @@ class HeadlessRun:
             self._write_job(config, prompt)
         async with self._course.step("skills"):
             skills = enabled_skills(config.skills, base, services.storage_root)
-            self._tell_skills(skills)
+            self._report_skills(skills)
         async with self._course.step("memory"):
             memory = open_memory(config.memory, scope.sandbox, services)
             note = await memory.note(services.prompts, prompt) if memory else ""
@@ -209,7 +209,7 @@ class HeadlessRun:
         self._records.write_text("prompt.md", self._log.text(prompt))
         self._transcript.begin(self.record, prompt)
 
-    def _tell_skills(self, skills: SkillCatalog) -> None:
+    def _report_skills(self, skills: SkillCatalog) -> None:
         for skill in skills.skills:
             permissions = skill.about.permissions
             self._log.event(

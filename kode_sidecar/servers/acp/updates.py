@@ -233,7 +233,7 @@ class SessionUpdates:
     def _progress(self, event: ToolProgress | ScoutUpdated | PlanUpdated) -> None:
         if isinstance(event, PlanUpdated):
             self._plan = event.items
-            self._tell_plan()
+            self._send_plan()
             return
         card = self.cards.get(event.tool_use_id)
         if isinstance(event, ScoutUpdated):
@@ -248,9 +248,9 @@ class SessionUpdates:
         entry = {"content": event.title, "priority": "medium", "status": status}
         if self._scouts.get(event.scout_id) != entry:
             self._scouts[event.scout_id] = entry
-            self._tell_plan()
+            self._send_plan()
 
-    def _tell_plan(self) -> None:
+    def _send_plan(self) -> None:
         """Send the whole plan, as each update replaces it: the model's steps, then its scouts."""
         steps = [
             {"content": item.text, "priority": "medium", "status": _PLAN_STATES[item.state]}

@@ -131,12 +131,12 @@ def open_door(greeting: Greeting = LSP) -> Handover | int:
                 return answers.finish()
         if decoder.failure is not None:
             answers.put(lost_framing(decoder.failure))
-            _tell(f"{LOST_FRAMING}: {decoder.failure}")
+            _report(f"{LOST_FRAMING}: {decoder.failure}")
         if decoder.failure is not None or not data:
             return answers.finish()
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     """Write a line to stderr for the client's developer, who may not see answers without an id."""
     try:
         os.write(2, f"kode-sidecar: {line}\n".encode())

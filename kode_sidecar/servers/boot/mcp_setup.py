@@ -110,7 +110,7 @@ class McpServers:
         )
         self._servers = self._open(
             self._configs.values(),
-            changed=self._tell,
+            changed=self._report_change,
             project=self._project.read,
             approvals=Approvals(folder / "approved.json"),
         )
@@ -156,7 +156,7 @@ class McpServers:
         """Answer `kode/mcp/list`."""
         return self.report(watched=True)
 
-    def _tell(self) -> None:
+    def _report_change(self) -> None:
         if self._listed:
             self._changed()
 

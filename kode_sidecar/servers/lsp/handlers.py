@@ -90,19 +90,19 @@ class SessionHandlers:
     ) -> None:
         self._sessions = sessions
         of_session, change_sets_of = self._of_session, sessions.change_sets_of
-        edit_context = of_session(lambda session, params: _told(session.edit_context(params)))
+        edit_context = of_session(lambda session, params: _answered(session.edit_context(params)))
         self.by_method: Mapping[str, Handler] = {
             "kode/session/new": sessions.create,
             "kode/session/list": catalog.list,
             "kode/session/get": lambda params: catalog.get(params.session_id),
             "kode/session/update": lambda params: _done(catalog.update(params)),
             "kode/session/delete": lambda params: _done(catalog.delete(params.session_id)),
-            "kode/session/attach": lambda params: _told(attachments.attach(params)),
+            "kode/session/attach": lambda params: _answered(attachments.attach(params)),
             "kode/session/detach": lambda params: _done(attachments.detach(params.session_id)),
             "kode/session/fork": copies.fork,
             "kode/session/export": copies.export,
             "kode/turn/start": of_session(
-                lambda session, params: _told(session.start_turn(params))
+                lambda session, params: _answered(session.start_turn(params))
             ),
             "kode/turn/cancel": self._turn_cancel,
             "kode/turn/steer": of_session(lambda session, params: _done(session.steer(params))),
@@ -112,7 +112,7 @@ class SessionHandlers:
             "kode/tree/setHead": lambda params: _done(catalog.set_head(params)),
             "kode/tools/list": of_session(lambda session, params: session.tools(params.mode)),
             "kode/context/inspect": of_session(lambda session, params: session.inspect(params)),
-            "kode/context/compact": of_session(lambda session, _: _told(session.compact())),
+            "kode/context/compact": of_session(lambda session, _: _answered(session.compact())),
             "kode/context/edit": edit_context,
             "kode/context/undoCompaction": edit_context,
             "kode/usage/get": usage.get,
@@ -163,7 +163,7 @@ def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:
     return Empty()
 
 
-async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> HandlerReply:
+async def _answered(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> HandlerReply:
     """Return a reply whose events are released after the answer."""
     result, release = await asked
     return HandlerReply(result, after=release)

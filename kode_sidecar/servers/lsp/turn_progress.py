@@ -72,20 +72,20 @@ class TurnProgress:
             await self._connection.request("window/workDoneProgress/create", {"token": token}, Any)
         except KodeError:
             return  # it stays in `_begun` as False, so that the client is not asked again
-        self._tell(token, begin)
+        self._notify(token, begin)
         if token in self._begun:
             self._begun[token] = True
         else:
-            self._tell(token, {"kind": "end"})
+            self._notify(token, {"kind": "end"})
 
     def _report(self, token: str, text: str) -> None:
         if self._begun.get(token, False):
             message = cut_line(without_controls(text), MAX_MESSAGE_CHARS)
-            self._tell(token, {"kind": "report", "message": message})
+            self._notify(token, {"kind": "report", "message": message})
 
     def _end(self, token: str) -> None:
         if self._begun.pop(token, False):
-            self._tell(token, {"kind": "end"})
+            self._notify(token, {"kind": "end"})
 
-    def _tell(self, token: str, value: dict[str, Any]) -> None:
+    def _notify(self, token: str, value: dict[str, Any]) -> None:
         self._connection.notify("$/progress", {"token": token, "value": value})

@@ -209,7 +209,7 @@ class ChatConversation:
         if self._session is not before:
             self._files.close_all(but=set())
             self._undo = Undo(self._client, self._files, self._terminal, self._words)
-            self._tell_waiting()
+            self._show_waiting()
 
     async def _stepping(self, step: Awaitable[None]) -> None:
         """Finish one undo or redo step even when the user interrupts."""
@@ -260,11 +260,11 @@ class ChatConversation:
     def _steer(self, turn_id: str, text: str) -> None:
         """Send a text to the running turn; if that has already ended, queue it as a prompt."""
         self._keyboard.told.append(text)
-        task = asyncio.create_task(self._tell(turn_id, text))
+        task = asyncio.create_task(self._send_steer(turn_id, text))
         self._steering.add(task)
         task.add_done_callback(self._steering.discard)
 
-    async def _tell(self, turn_id: str, text: str) -> None:
+    async def _send_steer(self, turn_id: str, text: str) -> None:
         session_id = self._session.session_id
         try:
             steer = {"sessionId": session_id, "turnId": turn_id, "input": await self._content(text)}
@@ -325,9 +325,9 @@ class ChatConversation:
             return
         with suppress(Interrupted):  # undecided hunks are counted below
             await self._review.decide(self._session)
-        self._tell_waiting()
+        self._show_waiting()
 
-    def _tell_waiting(self) -> None:
+    def _show_waiting(self) -> None:
         count = len(waiting_hunks(self._session))
         if count:
             self._terminal.line(self._words.waiting.format(count=count), "yellow")

@@ -130,15 +130,15 @@ class ChatFiles:
             key = canonical_key(path_to_uri(file.path))
             if file.kind == "create" and file.path not in written:
                 self._data[key] = b""
-                self._tell(self.words.written.format(path=file.path))
+                self._show_done(self.words.written.format(path=file.path))
             elif file.kind == "rename":
                 self._rename(key, canonical_key(path_to_uri(file.target)))
-                self._tell(self.words.moved.format(path=file.path, target=file.target))
+                self._show_done(self.words.moved.format(path=file.path, target=file.target))
             elif file.kind == "delete":
                 self._forget(key)
-                self._tell(self.words.deleted.format(path=file.path))
+                self._show_done(self.words.deleted.format(path=file.path))
         for path in written:
-            self._tell(self.words.written.format(path=path))
+            self._show_done(self.words.written.format(path=path))
             document = {"textDocument": {"uri": path_to_uri(path)}}
             self.editor.client.notify("textDocument/didSave", document)
 
@@ -151,7 +151,7 @@ class ChatFiles:
         self._formats.pop(key, None)
         self._data.pop(key, None)
 
-    def _tell(self, done: str) -> None:
+    def _show_done(self, done: str) -> None:
         self.terminal.line(f"✓ {done}", "green")
 
     def _report(self, sentence: str, path: Path, error: Exception) -> None:

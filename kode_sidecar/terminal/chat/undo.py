@@ -42,7 +42,7 @@ class Undo:
             self.terminal.line(self.words.undo_conflicts.format(count=len(conflicts)), "yellow")
             return
         self._left |= {conflict["hunkId"] for conflict in conflicts}
-        self._tell(self.words.undone, result["undone"], session.hunks_of(set_id))
+        self._report(self.words.undone, result["undone"], session.hunks_of(set_id))
 
     async def redo(self, session: ClientSession) -> None:
         """Restore the change set that was undone last."""
@@ -61,14 +61,14 @@ class Undo:
         restored = [hunk for result in results for hunk in result["restored"]]
         conflicts = [each for result in results for each in result["conflicts"]]
         self._show(conflicts)
-        self._tell(self.words.redone, restored, session.hunks_of(set_id))
+        self._report(self.words.redone, restored, session.hunks_of(set_id))
 
     def _show(self, conflicts: list[Json]) -> None:
         for conflict in conflicts:
             for line in conflict["diff"].splitlines():
                 self.terminal.line(line, "dim")
 
-    def _tell(self, sentence: str, hunk_ids: list[str], hunks: list[Json]) -> None:
+    def _report(self, sentence: str, hunk_ids: list[str], hunks: list[Json]) -> None:
         files = dict.fromkeys(hunk["path"] for hunk in hunks if hunk["hunkId"] in hunk_ids)
         self.terminal.line(sentence.format(count=len(hunk_ids), files=", ".join(files) or "—"))
 
