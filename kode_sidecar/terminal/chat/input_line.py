@@ -283,7 +283,7 @@ class InputLine:
             (("enter",), chosen, self._on_chosen),
             (("escape", "enter"), True, self._newline),
             (("c-j",), True, self._newline),
-            (("tab",), Condition(self._keeps), lambda: self.enter(later=True)),
+            (("tab",), Condition(self._queues_line), lambda: self.enter(later=True)),
             (("up",), empty & queued, lambda: self.buffer.insert_text(self.queue.pop())),
             (("c-c",), True, self._on_ctrl_c),
             (("c-d",), empty, self.leave),
@@ -305,7 +305,7 @@ class InputLine:
         state = self.buffer.complete_state
         return state is not None and state.current_completion is not None
 
-    def _keeps(self) -> bool:
+    def _queues_line(self) -> bool:
         """Return whether Tab queues the line for later, as there is nothing to complete."""
         text = self.buffer.document.text_before_cursor
         named = text.startswith("/") or text.rpartition(" ")[2].startswith("@")

@@ -89,7 +89,7 @@ def add_command(options: argparse.Namespace) -> int:
     user_servers({options.name: entry}, dict.fromkeys(options.env or (), ""))
     home = load_settings(os.environ).settings.storage_root
     path = Path(os.environ.get("KODE_CONFIG", "").strip() or home / "config.yaml")
-    _keep(path, options.name, entry)
+    _save(path, options.name, entry)
     told = f"wrote {options.name} to {path}; try it: kode-sidecar mcp test {options.name}"
     sys.stdout.write(f"{told}\n")
     return 0
@@ -114,7 +114,7 @@ def login_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _keep(path: Path, name: str, entry: Json) -> None:
+def _save(path: Path, name: str, entry: Json) -> None:
     """Add an entry below `mcp:`; all other lines stay unchanged. Raises KodeError."""
     try:
         before = path.read_text(encoding="utf-8-sig") if path.exists() else ""

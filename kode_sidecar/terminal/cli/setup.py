@@ -39,7 +39,7 @@ def setup_command(options: argparse.Namespace) -> int:
     if model is not None:
         values["KODE_MODEL"] = model
     path = state_folder(os.environ) / ".env"
-    _keep(path, values)
+    _save(path, values)
     sys.stdout.write(f"kept in {path}: {', '.join(values)}\n")
     return 0
 
@@ -82,7 +82,7 @@ def _model(profile: ProviderProfile, offered: list[str]) -> str | None:
     return next(iter([*listed, *offered]), None)
 
 
-def _keep(path: Path, values: Mapping[str, str]) -> None:
+def _save(path: Path, values: Mapping[str, str]) -> None:
     """Set variables in a `.env`, keeping its other lines; only the user can read it afterwards."""
     try:
         make_private(path.parent)

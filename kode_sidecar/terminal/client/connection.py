@@ -189,7 +189,7 @@ class Client:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._lose("the connection was closed")
+        self._mark_lost("the connection was closed")
         return code
 
     def _cancel(self, call: Call) -> None:
@@ -220,10 +220,10 @@ class Client:
                 if decoder.failure is not None:
                     raise decoder.failure
         except Exception as error:
-            self._lose(f"the sidecar's output could not be handled: {error!r}", error)
+            self._mark_lost(f"the sidecar's output could not be handled: {error!r}", error)
             return
         await self.process.wait(1.0)
-        self._lose("the sidecar closed its output")
+        self._mark_lost("the sidecar closed its output")
 
     def _receive(self, message: dict[str, Any]) -> None:
         method = message.get("method")
@@ -277,7 +277,7 @@ class Client:
         with suppress(ConnectionLost):
             self._send({"id": request_id, **reply})
 
-    def _lose(self, why: str, cause: Exception | None = None) -> None:
+    def _mark_lost(self, why: str, cause: Exception | None = None) -> None:
         if self.lost is None:
             self.lost = ConnectionLost(why, self.process.exit_code, self.process.stderr_tail)
             self.lost.__cause__ = cause

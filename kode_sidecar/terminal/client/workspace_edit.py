@@ -112,7 +112,7 @@ class _Planner:
         key = canonical_key(uri)
         return self._buffers[key] if key in self._buffers else self._opened_before(uri)
 
-    def _keep(self, buffer: Buffer) -> None:
+    def _touch(self, buffer: Buffer) -> None:
         self._buffers[canonical_key(buffer.uri)] = buffer
         if buffer not in self.plan.touched:
             self.plan.touched.append(buffer)
@@ -124,14 +124,14 @@ class _Planner:
             raise ValueError(f"{uri} does not exist")
         if any(changed is buffer for changed, _ in self.plan.changes):
             raise ValueError(f"{uri} is edited twice in one WorkspaceEdit")
-        self._keep(buffer)
+        self._touch(buffer)
         self.plan.changes.append((buffer, buffer.check(edits, version)))
 
     def _create(self, uri: str, options: dict[str, Any]) -> None:
         if self._makes_way(uri, options):
             self.plan.files.append(FileOperation("create", file_path(uri)))
             self._there[canonical_key(uri)] = True
-            self._keep(Buffer(uri, "", encoding=self._encoding))
+            self._touch(Buffer(uri, "", encoding=self._encoding))
 
     def _rename(self, old_uri: str, new_uri: str, options: dict[str, Any]) -> None:
         self._require(old_uri)
@@ -145,7 +145,7 @@ class _Planner:
             moved = Buffer(
                 new_uri, buffer.text, language_id=buffer.language_id, encoding=buffer.encoding
             )
-            self._keep(moved)
+            self._touch(moved)
             self.plan.changes = [
                 (moved if changed is buffer else changed, edits)
                 for changed, edits in self.plan.changes
