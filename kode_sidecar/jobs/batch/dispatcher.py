@@ -114,7 +114,7 @@ class Dispatcher:
             return ""
         if self._failures and self.record.max_failures is not None:
             return f"{self._failures} tasks failed"
-        return self._budget.told()
+        return self._budget.reason()
 
     def _pace(self, state: TaskState) -> Pace:
         """Return the pace of the task's model: each model has its own rate limit."""

@@ -86,7 +86,7 @@ class BatchBudget:
             return running == 0
         return self._spent + self._most * (running + 1) <= self._limit.amount
 
-    def told(self) -> str:
+    def reason(self) -> str:
         """Return why no more runs may begin."""
         assert self._limit is not None, "asked only where there is a budget"
         currency = self._limit.currency

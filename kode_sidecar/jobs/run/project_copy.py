@@ -136,12 +136,12 @@ async def import_project(scope: RunScope, base: Path) -> ProjectCopy | None:
     scope.log.event(
         "workspace.imported",
         f"{len(copy.files)} files copied, {len(copy.left_out)} left out",
-        data={"files": len(copy.files), "bytes": total, "left_out": told_left_out(copy.left_out)},
+        data={"files": len(copy.files), "bytes": total, "left_out": left_out_lines(copy.left_out)},
     )
     return copy
 
 
-def told_left_out(left_out: Sequence[LeftOut]) -> list[str]:
+def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     """Return the lines of an event: which files were left out and why, at most fifty of them."""
     told = [f"{quoted(one.path)}: {one.reason}" for one in left_out[:_MAX_TOLD]]
     more = len(left_out) - len(told)

@@ -25,8 +25,8 @@ from kode_sidecar.jobs.run.project_copy import (
     LeftOut,
     ProjectCopy,
     file_mode,
+    left_out_lines,
     place_in,
-    told_left_out,
 )
 from kode_sidecar.jobs.run.sandbox import DELIVERABLES, write_file
 
@@ -106,7 +106,7 @@ def _data(changes: ProjectChanges) -> dict[str, Any]:
     return {
         "files": [msgspec.to_builtins(one) for one in changes.files[:_MAX_TOLD]],
         "count": len(changes.files),
-        "left_out": told_left_out(changes.left_out),
+        "left_out": left_out_lines(changes.left_out),
     }
 
 

@@ -191,7 +191,7 @@ class HeadlessRun:
     def _open_sandbox(self, config: RunConfig) -> RunScope:
         sandbox = make_sandbox(self._records.folder)
         timestamp = self._services.clock.timestamp
-        sandbox.tell_zones(timestamp())
+        sandbox.write_zones(timestamp())
         required = {one.path for one in config.deliverables if one.required}
         artifacts = Artifacts(sandbox, timestamp, required)
         self._log.note_artifact = lambda path, kind, by: artifacts.add(

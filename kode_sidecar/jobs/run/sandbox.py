@@ -118,7 +118,7 @@ class Sandbox:
         """Return the folder of one of `ZONES`."""
         return self.root / name
 
-    def tell_zones(self, created_at: str) -> None:
+    def write_zones(self, created_at: str) -> None:
         """Write `sandbox-manifest.json`. Raises KodeError `Storage`."""
         manifest = SandboxManifest(root=str(self.root), created_at=created_at)
         write_manifest(self.root / SANDBOX_MANIFEST, manifest)

@@ -84,7 +84,7 @@ class AcpEditor:
         """See `EditorPort`."""
         del session_id
         for event in events:
-            self.updates.tell(event)
+            self.updates.send(event)
             match event:
                 case TurnStarted():
                     self._mode = event.mode

@@ -32,7 +32,7 @@ class ServerOffers:
         self._notify = notify
         self._told: Json | None = None
 
-    def tell(self, *, again: bool = False) -> None:
+    def announce(self, *, again: bool = False) -> None:
         """Send the commands to the client, if they have changed or `again` is set."""
         commands = available_commands(tuple(_prompts(self._listed())))
         if again or commands != self._told:

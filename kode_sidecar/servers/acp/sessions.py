@@ -336,7 +336,7 @@ class AcpSessions:
         opened = self._open[session.id]
         modes = mode_state(self._mode(session))
         result = {**head, "modes": modes, "configOptions": self._options(session)}
-        return HandlerReply(result, after=lambda: opened.agent.offers.tell(again=True))
+        return HandlerReply(result, after=lambda: opened.agent.offers.announce(again=True))
 
     def _options(self, session: "Session") -> list[Json]:
         view = self._catalog.view(session.meta)

@@ -102,7 +102,7 @@ class SessionUpdates:
         self.cards: dict[str, Card] = {}
         self.used = 0
 
-    def tell(self, event: Event) -> None:
+    def send(self, event: Event) -> None:
         """Send what an event means for the client."""
         match event:
             case MessageAdded() | MessageCompleted():

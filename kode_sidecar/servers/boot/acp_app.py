@@ -172,7 +172,7 @@ class AcpApp:
             editor,
             servers=servers,
             elsewhere=terminals.run,
-            servers_changed=lambda: offers.tell(),
+            servers_changed=lambda: offers.announce(),
             # Sessions here share files but no workspace: each is notified of the others' edits.
             locks=self._bases[0].edit_locks,
         )
