@@ -1,6 +1,6 @@
 """Conversations: opened, listed, read, branched, copied, repaired. See README.md.
 
-`session` and `repair` are second doors: what runs a session is loaded with the agent.
+`session` and `repair` are imported directly: code that runs a session loads with the agent.
 """
 
 from kode_sidecar.agent.sessions.attaching import FollowedSessions, SessionAttachments

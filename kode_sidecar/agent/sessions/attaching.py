@@ -1,4 +1,4 @@
-"""Attaching to sessions: opened or read along, and what they hold told in one answer."""
+"""Attach clients to sessions, to write or to read along, with all content in one answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from kode_sidecar.agent.sessions.session import Session
 
 Grown = Callable[[JournalTail], Awaitable[Sequence[bytes] | None]]
-"""Waits for new lines of a journal; None when its session is gone."""
+"""Waits for new lines of a journal; None when its session is deleted."""
 
 
 @dataclass(frozen=True)
 class FollowedSessions:
-    """`tell` sends events of a session to the client, `flow` waits until there is room for them.
+    """Reports the events that another process writes to the journal of a session.
 
-    A journal holds no deltas: a block appears when it begins, and its text when it is whole.
+    `tell` sends events to the client, `flow` waits until its queue has room. A journal holds no
+    deltas: a block appears when it begins, and its text when it is complete.
     """
 
     grown: Grown
@@ -42,9 +43,9 @@ class FollowedSessions:
     flow: Callable[[], Awaitable[None]]
 
     async def follow(self, tail: JournalTail, seq: int) -> None:
-        """Tell all events after `seq` as they are written, until the session is gone.
+        """Report all events after `seq` as they are written, until the session is deleted.
 
-        Those that a newer program wrote are passed over: the client finds the gap.
+        Skips unknown events of a newer program: the client sees the gap in the numbers.
         """
         while (lines := await self.grown(tail)) is not None:
             events = [
@@ -63,9 +64,9 @@ Release = Callable[[], None]
 
 @dataclass(frozen=True)
 class SessionAttachments:
-    """What a client gets that did not see a session from its beginning.
+    """Brings a client up to date that has not seen a session from its beginning.
 
-    Texts of more than `max_inline_bytes` are told as blobs. Reading happens on threads.
+    Texts of more than `max_inline_bytes` are sent as blobs. It reads on threads.
     """
 
     sessions: SessionRegistry
@@ -74,12 +75,12 @@ class SessionAttachments:
     max_inline_bytes: int
 
     async def attach(self, params: SessionAttachParams) -> tuple[SessionAttachResult, Release]:
-        """Open a session, or look at one; that of a job is only looked at.
+        """Open a session, or only read it; the session of a job is only read.
 
         Call the second value after replying.
 
-        What the result tells ends where the stream goes on: nothing is published in between.
-        Questions that wait are then asked again: whoever comes back could not answer the old ones.
+        The result ends exactly where the stream continues: nothing is published in between.
+        Open questions are then asked again: a client that comes back cannot answer the old ones.
         Raises KodeError `SessionNotFound`, `ReadOnly`, `ReplayGap`, `InvalidParams`, `Storage`.
         """
         if (params.after_seq or 0) < 0:
@@ -93,7 +94,7 @@ class SessionAttachments:
             if (error.details or {}).get("kind") != JOB:
                 raise
             return await self._look_at(params)
-        await session.stream.published()  # what was accepted before is told before (O1)
+        await session.stream.published()  # what was accepted earlier is reported first (O1)
         session.stream.hold()
         repeat = session.questions.repeater(session.id)
         try:
@@ -111,13 +112,13 @@ class SessionAttachments:
         return result, go_on
 
     async def _look_at(self, params: SessionAttachParams) -> tuple[SessionAttachResult, Release]:
-        """Nothing is held: what is told twice has a number that was told before."""
+        """Attach for reading. Holds nothing: the client knows a repeated event by its number."""
         session_id = params.session_id
         tail = await asyncio.to_thread(self.folders.store.journal_tail, session_id)
         head = await asyncio.to_thread(self.folders.store.head, session_id)
         result = await asyncio.to_thread(self._read, params)
         is_job = head.kind == JOB
-        # Nobody else would ever end the turn of a job that was killed.
+        # Nothing else would ever end the turn of a killed job.
         unfinished = is_job and result.active_turn_id is not None
         if unfinished and await self.sessions.settle_job(session_id):
             result = await asyncio.to_thread(self._read, params)
@@ -126,7 +127,7 @@ class SessionAttachments:
         return result, lambda: self.sessions.follow(session_id, follow(tail, result.seq))
 
     async def detach(self, session_id: str) -> None:
-        """Leave a session to others: its turn is cancelled and over, its lock is released.
+        """Release a session for other processes, after cancelling its turn.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -135,7 +136,7 @@ class SessionAttachments:
         await self.sessions.remove(session_id)
 
     async def _of_live(self, session: "Session", after_seq: int | None) -> SessionAttachResult:
-        """All but the events of a replay is taken before the first await."""
+        """Return the state of an open session; only a replay's events are read after an await."""
         seq, history = session.stream.seq, session.stream.history
         result = _open_parts(history, seq, session.active_turn_id)
         if after_seq is not None:
@@ -152,7 +153,7 @@ class SessionAttachments:
         )
 
     def _read(self, params: SessionAttachParams) -> SessionAttachResult:
-        """On a thread: what is on disk of a session that another process may be writing to."""
+        """Read a session from disk that another process may be writing. On a thread."""
         stored = self.folders.store.load(params.session_id)
         events = self.folders.store.load_events(params.session_id)
         history = EventHistory()
@@ -162,7 +163,7 @@ class SessionAttachments:
         if params.after_seq is not None:
             replayed = self._replay(params.session_id, events, params.after_seq, seq)
             return msgspec.structs.replace(result, mode="replay", events=replayed)
-        # The file of the head is written some time after the journal.
+        # The head file is written later than the journal.
         meta = msgspec.structs.replace(stored.meta, title=history.title or stored.meta.title)
         conversation = stored.tree()
         change_sets = [_told_view(told, meta.id) for told in history.change_sets.values()]
@@ -207,7 +208,7 @@ class SessionAttachments:
     def _replay(
         self, session_id: str, stored: Sequence[StoredEvent], after_seq: int, seq: int
     ) -> tuple[Event, ...]:
-        """The events after `after_seq` up to `seq`, every one of them."""
+        """Return all events after `after_seq` up to `seq`. Raises KodeError `ReplayGap`."""
         events = [
             self._shortened(session_id, event)
             for event in stored
@@ -227,7 +228,7 @@ class SessionAttachments:
 
 
 def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> SessionAttachResult:
-    """What is under way."""
+    """Return the parts of the result that are still open: questions, plan, blocks, turn."""
     return SessionAttachResult(
         mode="snapshot",
         seq=seq,
@@ -244,7 +245,7 @@ def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> 
 
 
 def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
-    """Return a change set as its events have told it; ranges are those of the announcements."""
+    """Return a change set as its events reported it; ranges are those of the events."""
     return ChangeSetView(
         change_set_id=change_set.id,
         session_id=session_id,
@@ -255,7 +256,7 @@ def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
 
 
 def _tell_loss(session: "Session") -> None:
-    """Messages that were told and cannot be read any more are told of, once in a session's life."""
+    """Report reported messages that can no longer be read, once in a session's life."""
     history = session.stream.history
     if history.lost and not history.loss_told:
         text = (

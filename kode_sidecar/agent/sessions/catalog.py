@@ -1,4 +1,4 @@
-"""All sessions in the state folder, whether they are open in this process or not."""
+"""List, read and change all sessions in the state folder, open in this process or not."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,16 +37,16 @@ MAX_LISTED = 500
 
 Release = Callable[[], None]
 Changed = tuple[ConversationMeta, SessionUpdated]
-"""A head after a change, and what is told of it."""
+"""The metadata after a change, and the event that reports it."""
 Position = tuple[str, str]
-"""When a session was last written to, and its id: by this they are listed, the newest first."""
+"""When a session was last written, and its id: the sort key of lists, newest first."""
 
 
 @dataclass(frozen=True)
 class SessionCatalog:
-    """Reads and changes sessions. Reading happens on threads: there may be thousands.
+    """Reads and changes sessions. It reads on threads: there may be thousands.
 
-    Two processes do not know of each other's sessions.
+    A process does not know which sessions another one has open.
     """
 
     sessions: SessionRegistry
@@ -54,7 +54,7 @@ class SessionCatalog:
     editor: EditorPort
 
     async def list(self, params: SessionListParams) -> SessionListResult:
-        """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
+        """Return a page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
         limit = page_limit(params.limit, MAX_LISTED)
         after = _position(params.cursor)
         roots = {folder_key(uri) for uri in self.folders.roots()}
@@ -71,7 +71,7 @@ class SessionCatalog:
         )
 
     async def get(self, session_id: str) -> SessionGetResult:
-        """Raises KodeError `SessionNotFound`, `Storage`."""
+        """Return a session's details. Raises KodeError `SessionNotFound`, `Storage`."""
         meta, conversation, totals = await asyncio.to_thread(self._examine, session_id)
         return SessionGetResult(
             session=self.view(self.sessions.meta_of(session_id) or meta),
@@ -84,7 +84,7 @@ class SessionCatalog:
         )
 
     async def update(self, params: SessionUpdateParams) -> Release:
-        """Change a session's head; saved. Call the result after replying.
+        """Change and save a session's metadata. Call the result after replying.
 
         Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
@@ -101,7 +101,7 @@ class SessionCatalog:
         return await self._change_closed(params.session_id, change)
 
     async def set_head(self, params: TreeSetHeadParams) -> Release:
-        """Move the head of a session's tree; saved. Call the result after replying.
+        """Move the head of a session's tree, and save it. Call the result after replying.
 
         Raises KodeError `SessionNotFound`, `MessageNotFound`, `TurnActive`, `Storage`.
         """
@@ -120,7 +120,7 @@ class SessionCatalog:
         return await self._change_closed(session_id, change)
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session; a turn that runs in it is cancelled, and over, before.
+        """Delete a session, after cancelling its turn and waiting for the end.
 
         Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
@@ -132,7 +132,7 @@ class SessionCatalog:
     async def _change_closed(
         self, session_id: str, change: Callable[[ConversationMeta], Changed | None]
     ) -> Release:
-        """The same for a session that is not open here."""
+        """Change the metadata of a session on disk that this process has not opened."""
         async with self.sessions.writing:
             self.sessions.check_may_write(session_id)
             records = (await asyncio.to_thread(self.folders.open, session_id)).records
@@ -161,14 +161,14 @@ class SessionCatalog:
         wanted: Callable[[ConversationMeta], bool],
         most: int,
     ) -> Sequence[tuple[Position, ConversationMeta]]:
-        """On a thread. The newest ones that are wanted, each below its position."""
+        """Return the newest `most` wanted sessions, each with its position. On a thread."""
         heads = self._heads(opened, after)
         return tuple(islice((one for one in heads if wanted(one[1])), most))
 
     def _heads(
         self, opened: Mapping[str, ConversationMeta], after: Position | None
     ) -> Iterator[tuple[Position, ConversationMeta]]:
-        """On a thread. One that cannot be read does not hide the others."""
+        """Yield sessions, newest first, skipping those that cannot be read. On a thread."""
         kept = self.folders.store.newest()
         positions = [(opened[key].updated_at if key in opened else at, key) for at, key in kept]
         for position in sorted(positions, reverse=True):
@@ -178,17 +178,17 @@ class SessionCatalog:
                     yield position, opened.get(key) or self.folders.store.head(key)
 
     def _says(self, meta: ConversationMeta, query: str) -> bool:
-        """On a thread. Whether the title or the text of a session has the query."""
+        """True if a session's title or text contains the query. On a thread."""
         return query.casefold() in meta.title.casefold() or self.folders.store.says(meta.id, query)
 
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
-        """On a thread."""
+        """Return the metadata, tree and cost of a stored session. On a thread."""
         stored = self.folders.store.load(session_id)
         totals = Totals(spent=self.folders.store.spending(session_id))
         return stored.meta, stored.tree(), totals
 
     def view(self, meta: ConversationMeta) -> SessionView:
-        """A head as an editor is shown it."""
+        """Return the metadata as an editor shows it."""
         return view_of(meta, self.folders.defaults, self.sessions.active_turn(meta.id))
 
 
@@ -203,5 +203,5 @@ def _position(cursor: str | None) -> Position | None:
 
 
 def _belongs(meta: ConversationMeta, roots: Collection[str]) -> bool:
-    """Whether a session was held in one of these folders; without any, in none."""
+    """True if a session belongs to one of these folders; without any, if it belongs to none."""
     return not meta.folders.isdisjoint(roots) if roots else not meta.folders

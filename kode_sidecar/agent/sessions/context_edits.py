@@ -1,4 +1,4 @@
-"""The user's edits of the context, checked against the conversation that they are about."""
+"""Check the user's context edits against the conversation, and combine them."""
 
 from kode_sidecar.agent.context.user_edits import in_force
 from kode_sidecar.core.domain.context_edits import ContextEdits
@@ -12,10 +12,10 @@ def edited(
     edits: ContextEdits,
     params: ContextEditParams | ContextUndoCompactionParams,
 ) -> ContextEdits:
-    """Return what is in force after an edit.
+    """Return the context edits in force after this one.
 
-    Raises KodeError `MessageNotFound`, and `InvalidParams` for one message under two names, or
-    where there is no summary to take back.
+    Raises KodeError `MessageNotFound`, and `InvalidParams` if a message has two kinds of edit or
+    there is no summary to undo.
     """
     if isinstance(params, ContextUndoCompactionParams):
         return _without_summary(conversation, edits, params.summary_message_id)
@@ -37,7 +37,7 @@ def edited(
 def _without_summary(
     conversation: Conversation, edits: ContextEdits, message_id: str | None
 ) -> ContextEdits:
-    """Return what is in force once a summary is taken back, by default the newest in force."""
+    """Return the edits without one summary, by default the newest in force."""
     if message_id is not None:
         if not conversation.get(message_id).is_summary:
             text = "That message is no summary, at `$.summaryMessageId`: without it, the newest is."

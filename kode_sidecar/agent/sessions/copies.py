@@ -1,4 +1,4 @@
-"""Sessions as other things: a new session from one of its messages, a text to read or to keep."""
+"""Fork a session at one of its messages, or export it as text."""
 
 import asyncio
 import re
@@ -44,16 +44,16 @@ from kode_sidecar.infrastructure.records.message_record import encode_message
 MAX_EXPORT_BYTES = 32 * 1024 * 1024
 _ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tools", "system": "System"}
 _COUNTED = re.compile(r"(.*) \(([2-9]|[1-9]\d{1,3})\)", re.DOTALL)
-# What belongs to the session a message was said in, and not to the message.
+# Fields that belong to the original session; a copied message must not carry them.
 _OWN_META = ("turnId", "clientTurnKey")
 
 
 @dataclass(frozen=True)
 class SessionCopies:
-    """Reads and writes on threads; the session itself is left as it is.
+    """Forks and exports sessions, on threads; never changes the original.
 
-    `transcript` is the recording of this process so far, if there is one; `keys` are those in use,
-    which stand in no export.
+    `transcript` is the recording of this process so far, if there is one; `keys` are the API keys
+    in use, which exports mask.
     """
 
     folders: SessionFolders
@@ -61,7 +61,7 @@ class SessionCopies:
     keys: Callable[[], Sequence[str]]
 
     async def fork(self, params: SessionForkParams) -> SessionForkResult:
-        """A new session whose history is the path to a message; saved.
+        """Create and save a session whose history is the path to a message.
 
         Raises KodeError `SessionNotFound`, `MessageNotFound`, `Storage`.
         """
@@ -76,13 +76,13 @@ class SessionCopies:
         return SessionForkResult(session_id=session_id)
 
     def _discard(self, writer: ConversationFiles) -> None:
-        """A copy that was refused is not there."""
+        """Delete a copy that could not be saved."""
         writer.close()
         with suppress(KodeError):
             self.folders.store.delete(writer.meta.id)
 
     async def export(self, params: SessionExportParams) -> SessionExportResult:
-        """A session as text.
+        """Export a session as text.
 
         Raises KodeError `SessionNotFound`, `CapabilityMissing`, `TooLarge`, `Storage`.
         """
@@ -101,7 +101,7 @@ class SessionCopies:
         origin: dict[str, Any] = {"sessionId": params.session_id}
         if leaf is not None:
             origin["messageId"] = leaf
-        of_job = stored.meta.kind == JOB  # the copy is the user's own: nothing is applied unasked
+        of_job = stored.meta.kind == JOB  # a copy belongs to the user: no edits without a question
         meta = ConversationMeta(
             id=session_id,
             title=_title_of_copy(stored.meta.title),
@@ -127,7 +127,7 @@ class SessionCopies:
         return writer
 
     def _copies(self, path: Sequence[Message], session_id: str) -> list[Message]:
-        """The same messages in another session. What they cost was paid in the first one."""
+        """Return copies for another session, without costs: the original session paid them."""
         copies: list[Message] = []
         for depth, message in enumerate(path):
             content = tuple(
@@ -167,7 +167,7 @@ class SessionCopies:
         return SessionExportResult(file_name=f"{session_id}.tape.jsonl", text=text)
 
     def _with_artifacts(self, message: Message, folder: Path) -> Message:
-        """The same, the whole outputs of its tools kept in the new session, too."""
+        """Copy the full tool outputs of a message to the new session, and refer to the copies."""
 
         def kept(block: ToolResultBlock) -> ToolResultBlock:
             if block.artifact is None:
@@ -177,7 +177,7 @@ class SessionCopies:
         return message.with_results(kept)
 
     def _copied(self, artifact: Blob, folder: Path) -> Blob:
-        """One that is gone keeps its name: asking for it is told so."""
+        """Copy an artifact; a missing one keeps its ref, so reading it reports `BlobNotFound`."""
         place = place_of(artifact.ref)
         if isinstance(place, ArtifactPlace) and self.folders.store.copy_artifact(*place, folder):
             ref = artifact_ref(folder.name, place.artifact_id)
@@ -191,7 +191,7 @@ class SessionCopies:
 
 
 def _with_kept(message: Message, copied: Mapping[str, str]) -> Message:
-    """The copy of a summary names the copy of what it keeps; others as they are."""
+    """Let a copied summary refer to the copy of the first message it keeps."""
     first = copied.get(str(message.meta.get(KEEPS))) if message.is_summary else None
     if first is None:
         return message
@@ -199,9 +199,9 @@ def _with_kept(message: Message, copied: Mapping[str, str]) -> Message:
 
 
 def _title_of_copy(title: str) -> str:
-    """Return the title with a number that tells it from the first one, in any language.
+    """Return the title with a number, which marks a copy in every language.
 
-    Without a title it gets one from its next prompt, as every session does.
+    An empty title stays empty: the next prompt sets it, as in every session.
     """
     if not title:
         return ""
@@ -219,14 +219,14 @@ _Writer = Callable[[StoredConversation, SecretMask], str]
 
 
 def _jsonl(stored: StoredConversation, mask: SecretMask) -> str:
-    """Every message, a line each, as in `messages.jsonl`, with the checksum of the masked text."""
+    """One line per message, as in `messages.jsonl`; the checksum covers the masked text."""
     records = (unsealed(encode_message(message)).decode() for message in stored.messages)
     masked = (mask.stars(record, json_line=True) for record in records)
     return "".join(f"{seal(record.encode()).decode()}\n" for record in masked)
 
 
 def _markdown(stored: StoredConversation, mask: SecretMask) -> str:
-    """The path to the head, to be read by people."""
+    """Render the path to the head for human readers."""
     conversation: Conversation = stored.tree()
     parts = [f"# {stored.meta.title or stored.meta.id}\n"]
     for message in conversation.path(conversation.head):

@@ -1,4 +1,4 @@
-"""The files of sessions, and the head of each: made, opened, changed, shown."""
+"""Create and open session files; change and show the metadata in their heads."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -42,18 +42,18 @@ _MODES = cast(tuple[Mode, ...], get_args(Mode))
 
 
 def mode_of(meta: ConversationMeta, defaults: SessionDefaults) -> Mode:
-    """The mode that a session's next turn has."""
+    """Return the mode of a session's next turn."""
     known: dict[object, Mode] = {mode: mode for mode in _MODES}
     return known.get(meta.mode, defaults.mode)
 
 
 def model_of(meta: ConversationMeta, defaults: SessionDefaults) -> str:
-    """The model that a session's next turn asks."""
+    """Return the model of a session's next turn."""
     return meta.model or defaults.model
 
 
 def updated(meta: ConversationMeta, params: SessionUpdateParams) -> ConversationMeta:
-    """The head after an update."""
+    """Return the metadata after an update."""
     changes: dict[str, Any] = {}
     if params.title is not UNSET:
         changes["title"] = params.title or ""
@@ -67,13 +67,13 @@ def updated(meta: ConversationMeta, params: SessionUpdateParams) -> Conversation
 
 
 def with_head(meta: ConversationMeta, head_id: str | None, newest: str | None) -> ConversationMeta:
-    """The head of the session after the head of its tree was moved."""
+    """Return the metadata after the head of the tree moved to `head_id`."""
     mark = UNSET if head_id == newest else HeadMark(head_id, newest)
     return msgspec.structs.replace(meta, head=mark)
 
 
 def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:
-    """A session's options after its head was changed."""
+    """Return a session's options after its metadata changed."""
     mode, model = mode_of(meta, session.defaults), model_of(meta, session.defaults)
     return replace(session, mode=mode, model=model)
 
@@ -81,7 +81,7 @@ def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:
 def update_event(
     params: SessionUpdateParams, meta: ConversationMeta, defaults: SessionDefaults
 ) -> SessionUpdated:
-    """What is told of an update that led to `meta`."""
+    """Return the event that reports an update which led to `meta`."""
     return SessionUpdated(
         title=None if params.title is UNSET else meta.title,
         mode=None if params.mode is UNSET else mode_of(meta, defaults),
@@ -101,7 +101,7 @@ def changes_nothing(params: SessionUpdateParams) -> bool:
 def view_of(
     meta: ConversationMeta, defaults: SessionDefaults, active_turn_id: str | None
 ) -> SessionView:
-    """A head as the editor is shown it."""
+    """Return the metadata as the editor shows it."""
     return SessionView(
         session_id=meta.id,
         title=meta.title,
@@ -126,9 +126,9 @@ async def save_head(
     event: SessionUpdated,
     undo: Callable[[], SessionUpdated],
 ) -> Callable[[], None]:
-    """Write another head of an open session and tell of it; what to call after the reply.
+    """Save and report the new metadata of an open session. Call the result after replying.
 
-    `undo` says what held before. Raises KodeError `Storage`; then that is in force again, and told.
+    Raises KodeError `Storage`, after restoring the old metadata; `undo` gives the event for that.
     """
     before = records.meta
     try:
@@ -146,11 +146,11 @@ async def save_head(
 
 
 JOB = "job"
-"""The kind of a job's session. The run writes it, and nobody else."""
+"""The kind of a job's session. Only the run itself writes to such a session."""
 
 
 def job_is_read_only() -> KodeError:
-    """Return the error for who wants to write to the session of a job."""
+    """Return the error for a client that wants to write to the session of a job."""
     text = (
         "This is the session of a job, which is only read. Go on in a copy of it: "
         "kode/session/fork."
@@ -160,10 +160,10 @@ def job_is_read_only() -> KodeError:
 
 @dataclass(frozen=True)
 class SessionFolders:
-    """Makes and opens the files of sessions; each is locked until its records are closed.
+    """Creates and opens session files; each session stays locked until its records are closed.
 
-    `defaults` fill in what the head of a session leaves open. `roots` are the URIs of the open
-    folders, which a new session remembers.
+    `defaults` fill in what a session's metadata leaves open. `roots` are the URIs of the open
+    folders, which a new session stores.
     """
 
     store: ConversationStore
@@ -176,7 +176,7 @@ class SessionFolders:
     async def create(
         self, session_id: str, agent: str, params: SessionNewParams, kind: str = ""
     ) -> ConversationFiles:
-        """The files of a new session, saved. Raises KodeError `Storage`."""
+        """Create and save the files of a new session. Raises KodeError `Storage`."""
         now = self.clock.timestamp()
         roots = list(self.roots())
         places: dict[str, Any] = {"roots": roots}
@@ -200,28 +200,28 @@ class SessionFolders:
             await records.save()
         except BaseException:
             records.close()
-            with suppress(KodeError):  # what was refused is not there
+            with suppress(KodeError):  # a refused session leaves no files
                 await asyncio.to_thread(self.store.delete, session_id)
             raise
         return records
 
     def open(self, session_id: str) -> OpenedSession:
-        """The files of a session that is kept, and what is in them; blocks.
+        """Open a stored session and read its files; blocks.
 
-        Raises KodeError `SessionNotFound`, `ReadOnly`, also for that of a job, `Storage`.
+        Raises KodeError `SessionNotFound`, `Storage`, `ReadOnly` (also for the session of a job).
         """
         if self.store.head(session_id).kind == JOB:
             raise job_is_read_only()
         return self.open_any(session_id)
 
     def open_any(self, session_id: str) -> OpenedSession:
-        """As `open`, also the session of a job: to put it in order, not to go on with it."""
+        """Open a session, even that of a job: it may be repaired, but not continued."""
         opened = self.store.open(session_id)
         writer, history = opened.writer, EventHistory()
         try:
             history.feed_all(writer.journal.take_events())
             if history.title and not writer.meta.title:
-                writer.rename(history.title)  # the head was written before its title was
+                writer.rename(history.title)  # the title was set after the head was written
             spent = self.store.scouts_spending(session_id)
         except BaseException:
             writer.close()

@@ -1,4 +1,4 @@
-"""Where a prompt goes in the tree, and whether a turn may begin there without one."""
+"""Find where a prompt goes in the tree, and check if a turn may begin without one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _NOT_DONE = frozenset(
 
 @dataclass(frozen=True)
 class PromptPlace:
-    """What a turn starts below, None before the first message; `replaces` is an edited prompt."""
+    """The parent of a prompt (None: it comes first); `replaces` is the prompt it edits."""
 
     parent_id: str | None
     replaces: str | None = None
@@ -26,7 +26,7 @@ class PromptPlace:
 
     @property
     def known(self) -> Mapping[str, Any]:
-        """Return the fields of the prompt's message that follow from its place."""
+        """The fields that its place gives the prompt's message."""
         if self.replaces is None:
             return {}
         return {"replaces": self.replaces, "version": self.version}
@@ -35,14 +35,14 @@ class PromptPlace:
 def prompt_place(
     conversation: Conversation, parent_id: str | UnsetType | None, replaces: str | None
 ) -> PromptPlace:
-    """Return where a prompt goes; without either id below the head.
+    """Return where a prompt goes: below the head if both ids are missing.
 
     Raises KodeError `MessageNotFound`, `InvalidParams`.
     """
     if replaces is None:
         if isinstance(parent_id, UnsetType):
             return PromptPlace(conversation.head)
-        conversation.path(parent_id)  # it must be there
+        conversation.path(parent_id)  # raises if it does not exist
         return PromptPlace(parent_id)
     edited = conversation.get(replaces)
     if not edited.is_prompt:
@@ -58,7 +58,7 @@ def prompt_place(
 
 
 def _above(conversation: Conversation, prompt: Message) -> str | None:
-    """Return what its turn started below: what we told the model before it belongs to that turn."""
+    """Return the parent of the prompt's turn, above the reminders that belong to the turn."""
     parent = conversation.parent_of(prompt.id)
     while parent is not None:
         message = conversation.get(parent)
@@ -69,7 +69,7 @@ def _above(conversation: Conversation, prompt: Message) -> str | None:
 
 
 def _next_version(conversation: Conversation, edited: Message) -> int:
-    """Return 1 + the highest version of all edits of one prompt, whichever of them was edited."""
+    """Return 1 + the highest version in the family of edits that `edited` belongs to."""
     first = edited.id
     origin = {one.id: one.replaces for one in conversation.messages if one.replaces is not None}
     while first in origin:

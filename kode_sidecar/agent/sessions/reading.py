@@ -1,4 +1,4 @@
-"""Reading sessions: pages of messages, trees, large texts."""
+"""Read stored sessions: pages of messages, trees, large texts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ _TEXT_CHARS = 120
 
 
 class StoredMessages:
-    """Reads on threads. Texts of more than `max_inline_bytes` are told as blobs.
+    """Reads sessions on threads. Texts of more than `max_inline_bytes` are sent as blobs.
 
-    Between two pages of a session it is kept, as long as its files stay as they are.
+    The last session is cached between two of its pages while its files stay unchanged.
     """
 
     def __init__(self, store: ConversationStore, max_inline_bytes: int) -> None:
@@ -48,7 +48,7 @@ class StoredMessages:
         self._last: tuple[str, object, Conversation] | None = None
 
     async def list(self, params: MessageListParams) -> MessageListResult:
-        """A page, ended early at 4 MiB.
+        """Return a page of messages, cut at 4 MiB.
 
         Raises KodeError `SessionNotFound`, `MessageNotFound`, `InvalidParams`, `Storage`.
         """
@@ -58,20 +58,20 @@ class StoredMessages:
         return page
 
     async def tree(self, params: TreeGetParams) -> TreeGetResult:
-        """The tree of a session. Raises KodeError as `list` does."""
+        """Return a page of a session's tree. Raises KodeError as `list` does."""
         limit = page_limit(params.limit, MAX_NODES)
         page = await asyncio.to_thread(self._tree, params, limit)
         self._last = self._last if page.next_cursor else None
         return page
 
     async def read_blob(self, params: BlobReadParams) -> BlobReadResult:
-        """A page of a large text. Raises KodeError `BlobNotFound`, `InvalidParams`, `Storage`."""
+        """Read a page of a blob. Raises KodeError `BlobNotFound`, `InvalidParams`, `Storage`."""
         page = await asyncio.to_thread(self._read_blob, params)
         self._last = self._last if page.next_offset else None
         return page
 
     def _load(self, session_id: str) -> Conversation:
-        """On a thread. Its state is taken before: what is written meanwhile is read next time."""
+        """Load a session, on a thread. Takes the file state first, so a later write reloads it."""
         state, last = self.store.state(session_id), self._last
         if last is None or last[:2] != (session_id, state):
             last = self._last = session_id, state, self.store.load(session_id).tree()
@@ -128,7 +128,7 @@ class StoredMessages:
         return blob_page(len(data), data[offset : offset + length], params)
 
     def _text(self, place: BlobPlace) -> str | None:
-        """In the messages, or where a message that is not whole yet has its blocks: the journal."""
+        """Find a text in the messages, or in the journal, which holds unfinished messages."""
         messages = self._load(place.session_id).messages
         text = text_at([block for one in messages for block in one.content], place)
         if text is not None:
@@ -140,7 +140,7 @@ class StoredMessages:
 def message_page(
     messages: Sequence[Message], session_id: str, limit: int, max_inline_bytes: int
 ) -> tuple[tuple[Message, ...], str | None]:
-    """As many as go on a page, and the cursor if there are more."""
+    """Return the messages that fit on a page, and a cursor if more follow."""
     page: list[Message] = []
     size = 0
     for message in messages:
@@ -153,7 +153,7 @@ def message_page(
 
 
 def _tree_node(message: Message, conversation: Conversation) -> TreeNode:
-    """One node. A message whose parent was lost is a root."""
+    """Return the node of a message; one whose parent was lost is a root."""
     lines = (line.strip() for text in texts_of(message.content) for line in text.splitlines())
     return TreeNode(
         message_id=message.id,
@@ -171,7 +171,7 @@ def _tree_node(message: Message, conversation: Conversation) -> TreeNode:
 
 
 def _after(messages: Sequence[Message], cursor: str | None) -> Sequence[Message]:
-    """What comes after the message that `cursor` names. Raises KodeError `MessageNotFound`."""
+    """Return the messages after the one that `cursor` names. Raises KodeError `MessageNotFound`."""
     if cursor is None:
         return messages
     for position, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""The sessions of this process: created or opened at once, run as soon as the agent is loaded."""
+"""Create or open the sessions of this process; they run once the agent is loaded."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
 
 
 class SessionRegistry:
-    """Creates sessions, opens those of earlier processes, and finds them again.
+    """Creates sessions, opens those of earlier processes, and looks up open ones.
 
-    A session is on disk before the agent is loaded; what needs the agent waits in `get`."""
+    A session is on disk before the agent is loaded; code that needs the agent waits in `get`."""
 
     def __init__(self, folders: SessionFolders) -> None:
         self._folders = folders
@@ -46,7 +46,7 @@ class SessionRegistry:
         self._ready = asyncio.Event()
         self._order = asyncio.Lock()
         self.writing = asyncio.Lock()
-        """Held while files of a session that is not open here are opened."""
+        """Held while the files of a session that this process has not opened are being opened."""
 
     def attach(
         self,
@@ -54,16 +54,16 @@ class SessionRegistry:
         repair: Callable[[OpenedSession], None],
         check_model: "Callable[[str], None] | None" = None,
     ) -> None:
-        """The agent is loaded: `run` makes a session that can run, `repair` puts one in order.
+        """Take the loaded agent: `run` makes a session that can run, `repair` repairs its files.
 
-        `check_model` raises KodeError for a name that stands for no model.
+        `check_model` raises KodeError for an unknown model name.
         """
         self._run, self._repair = run, repair
         self._check_model = check_model or _any_model
         self._ready.set()
 
     async def create(self, params: SessionNewParams) -> SessionNewResult:
-        """A new session, on disk before this returns.
+        """Create a session; it is on disk before this returns.
 
         Raises KodeError `ConfigInvalid` for an unknown agent or model, `Storage`.
         """
@@ -80,7 +80,7 @@ class SessionRegistry:
         )
 
     async def open(self, session_id: str) -> "Session":
-        """A session of this process, or one of an earlier one, in order and ready to run.
+        """Return a session of this or an earlier process, repaired and ready to run.
 
         Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it, `Storage`.
         """
@@ -90,60 +90,60 @@ class SessionRegistry:
                 opening = asyncio.create_task(self._open(session_id), name=f"open {session_id}")
                 self._opening[session_id] = opening
                 opening.add_done_callback(lambda _: self._opening.pop(session_id))
-            # Somebody else may wait for the same: it goes on when one of them gives up.
+            # Shielded, because others may wait for this session when one is cancelled.
             await asyncio.shield(opening)
         return await self.get(session_id)
 
     async def get(self, session_id: str) -> "Session":
-        """Waits for the agent, in order of arrival, and only then for anything (O10).
+        """Return an open session, once the agent is loaded; callers wait in order of arrival (O10).
 
         Raises KodeError `SessionNotFound`, `ReadOnly`.
         """
         if session_id in self._opening:
             await asyncio.wait([self._opening[session_id]])
         self._check(session_id)
-        async with self._order:  # fair: nobody overtakes those who wait for the agent
+        async with self._order:  # fair: first come, first served
             await self._ready.wait()
         assert self._run is not None
-        self._check(session_id)  # it may have been deleted meanwhile
+        self._check(session_id)  # it may have been deleted in the meantime
         if session_id in self._new:
             self._sessions[session_id] = self._run(self._new.pop(session_id))
         return self._sessions[session_id]
 
     def get_now(self, session_id: str) -> "Session | None":
-        """A session that runs already, unless others wait for theirs: nobody is overtaken (O10)."""
+        """Return a session that can run; None while others wait, to keep the order (O10)."""
         return None if self._order.locked() else self._sessions.get(session_id)
 
     def meta_of(self, session_id: str) -> ConversationMeta | None:
-        """The head of a session of this process; None for any other."""
+        """Return the metadata of a session open in this process; None for any other."""
         if session_id in self._new:
             return self._new[session_id].opened.records.meta
         session = self._sessions.get(session_id)
         return session.meta if session else None
 
     def active_turn(self, session_id: str) -> str | None:
-        """The turn that runs in a session, once its client knows it."""
+        """Return the id of the running turn, once the client knows it."""
         session = self._sessions.get(session_id)
         return session.active_turn_id if session else None
 
     def cancel_turn(self, turn_id: str) -> bool:
-        """Cancel a turn by its own id; whether it ran."""
+        """Cancel a turn by its id; True if it was running."""
         return any(session.cancel(turn_id) for session in self._sessions.values())
 
     def files_changed(self, uris: Sequence[str]) -> None:
-        """The client says that these files changed on disk."""
+        """Check files on disk again, because the client reports that they changed."""
         for session in self._sessions.values():
             session.change_sets.files.look_on_disk(map(canonical_key, uris))
 
     def mark_read_only(self, session_id: str, *, job: bool = False) -> None:
-        """Note that a client attached to this session only to read; that of a `job` stays so."""
+        """Mark a session as attached for reading only; the session of a `job` stays read-only."""
         if not self._is_open(session_id):
             self._read_only.setdefault(session_id, None)
         if job:
             self._jobs.add(session_id)
 
     async def settle_job(self, session_id: str) -> bool:
-        """Put the session of a job in order whose process is gone; False while one writes to it.
+        """Repair the session of a job whose process has ended; False while a process writes to it.
 
         Raises KodeError `SessionNotFound`, `Storage`.
         """
@@ -164,9 +164,9 @@ class SessionRegistry:
         return True
 
     def follow(self, session_id: str, following: Coroutine[Any, Any, None]) -> None:
-        """Tell of what another process does to a session, as long as it is attached to be read.
+        """Report what another process does to a session while it is attached for reading.
 
-        `following` ends when the session is gone.
+        `following` ends when the session is deleted.
         """
         if session_id not in self._read_only:
             following.close()
@@ -185,7 +185,7 @@ class SessionRegistry:
             task.cancel()
 
     def check_may_write(self, session_id: str) -> None:
-        """Raises KodeError `ReadOnly` for a session that was attached to be read."""
+        """Raise KodeError `ReadOnly` for a session that was attached for reading."""
         if session_id in self._read_only and session_id in self._jobs:
             raise job_is_read_only()
         if session_id in self._read_only:
@@ -197,11 +197,11 @@ class SessionRegistry:
 
     @property
     def open_ids(self) -> tuple[str, ...]:
-        """The sessions that are open here."""
+        """The ids of the sessions open in this process."""
         return (*self._new, *self._sessions)
 
     async def remove(self, session_id: str) -> None:
-        """Forget a session: its turn is cancelled and over, its files are closed."""
+        """Close a session: cancel its turn, wait for its end, close its files."""
         self._stop_reading(session_id)
         if session_id in self._opening:
             await asyncio.wait([self._opening[session_id]])
@@ -213,23 +213,23 @@ class SessionRegistry:
             await session.discard()
 
     async def check_model(self, name: str) -> None:
-        """Wait for the agent, which knows. Raises KodeError `ConfigInvalid`."""
+        """Check a model name once the agent is loaded. Raises KodeError `ConfigInvalid`."""
         await self._ready.wait()
         self._check_model(name)
 
     def follow_defaults(self) -> None:
-        """The defaults have changed: sessions that name no mode or model of their own go along."""
+        """Apply changed defaults to the sessions that set no mode or model of their own."""
         for session_id, new in self._new.items():
             self._new[session_id] = with_meta(new, new.opened.records.meta)
         for session in self._sessions.values():
             session.follow_defaults()
 
     async def loaded(self) -> None:
-        """Wait until the agent is there."""
+        """Wait until the agent is loaded."""
         await self._ready.wait()
 
     def change_sets_of(self, change_set_id: str) -> "ChangeSets":
-        """The session part that holds a change set. Raises KodeError `ChangeSetNotFound`."""
+        """Return the change sets of its session. Raises KodeError `ChangeSetNotFound`."""
         for session in self._sessions.values():
             if session.change_sets.has(change_set_id):
                 return session.change_sets
@@ -240,7 +240,7 @@ class SessionRegistry:
         )
 
     async def close(self) -> None:
-        """Cancel every turn and wait for them."""
+        """Cancel every turn and wait for its end."""
         for session_id in [*self._read_only]:
             self._stop_reading(session_id)
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
@@ -268,7 +268,7 @@ class SessionRegistry:
         return NewSession(opened, agent, mode, model, defaults)
 
     def _agent(self, name: str) -> AgentProfile:
-        """Return the agent it was held with, or the default where that one is gone."""
+        """Return the agent of that name, or the default if it no longer exists."""
         if name:
             try:
                 return self._defaults.profile(name)
@@ -294,4 +294,4 @@ class SessionRegistry:
 
 
 def _any_model(name: str) -> None:
-    """Nobody knows the models."""
+    """Accept every name, because there is no list of models."""

@@ -1,8 +1,8 @@
-"""Puts a session in order whose process died, or whose files were damaged.
+"""Repair a session whose process died, or whose files were damaged.
 
-`messages.jsonl` is the truth of what was said. What the journal lacks of it is told; what the
-journal has of an answer that was cut off is kept as a message; every tool call gets a result; what
-the user said and no model has heard is kept; every turn ends.
+`messages.jsonl` is the truth about what was said. Its messages that the journal lacks are reported;
+what the journal has of a cut-off answer is saved as a message; every tool call gets a result;
+steering that no model has received is saved; every turn ends.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ Tell = Callable[[Event], object]
 def repair_session(
     session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None = None
 ) -> None:
-    """Write what is missing; afterwards conversation and history say the same.
+    """Write what is missing, so that conversation and history agree.
 
     No turn may run. Events go to the journal, or to `tell` if the session has a stream already.
     Blocks while it writes. Raises KodeError `Storage`.
@@ -76,7 +76,7 @@ class _Repair:
         self._new_id = new_id
 
     def finish_messages(self) -> None:
-        """Keep the told part of messages that were never completed: nothing else is left."""
+        """Save the reported part of incomplete messages: nothing else of them exists."""
         for opened in tuple(self._history.messages.values()):
             message = opened.message(self._session_id)
             if message.id in self._conversation:
@@ -85,7 +85,7 @@ class _Repair:
                 message = msgspec.structs.replace(message, parent_id=None, depth=0)
             kept = tuple(block for block in message.content if block.id not in self._history.blocks)
             if message.origin == "steer" and self._history.steered:
-                # The user's word is known whole; told blocks keep the ids they were told by.
+                # The steering text is known in full; reported blocks keep their ids.
                 ids = chain(opened.blocks, repeat(""))
                 kept = tuple(
                     msgspec.structs.replace(block, id=known or block.id)
@@ -95,7 +95,7 @@ class _Repair:
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
 
     def tell_messages(self) -> None:
-        """Emit the events of messages that are kept and were never told."""
+        """Emit the events of stored messages that were never reported."""
         messages = self._conversation.messages
         last_turn = messages[-1].turn_id if messages else ""
         for message in messages:
@@ -114,7 +114,7 @@ class _Repair:
                 self._say("tool", leaf, results, {"turnId": leaf.turn_id})
 
     def keep_steering(self) -> None:
-        """Keep steering that no step of its turn took, so that the next turn has it."""
+        """Save steering that no step of its turn took, so that the next turn gets it."""
         for steered in tuple(self._history.steered):
             mine = [one for one in self._conversation.messages if one.turn_id == steered.turn_id]
             if mine:
@@ -153,7 +153,7 @@ class _Repair:
     def _missing_results(
         self, message: Message, kept: tuple[Block, ...], opened: OpenMessage
     ) -> tuple[Block, ...]:
-        """Results for the calls of the message above that `kept` does not answer."""
+        """Return results for the calls of the parent message that `kept` leaves unanswered."""
         if message.role != "tool" or message.parent_id is None:
             return ()
         answered = {block.tool_use_id for block in kept if isinstance(block, ToolResultBlock)}
@@ -193,7 +193,7 @@ class _Repair:
         self._tell(message)
 
     def _tell(self, message: Message) -> None:
-        """Everything of a message that was not told before."""
+        """Emit the events of a message that were not emitted before."""
         turn_id = message.turn_id
         if turn_id in self._history.known_turns and turn_id not in self._history.turns:
             turn_id = ""  # that turn is over (O2)
@@ -239,7 +239,7 @@ def write_left_over(
     stream: SessionStream,
     services: SessionServices,
 ) -> None:
-    """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
+    """Write what a failing disk refused before. Raises KodeError `Storage` if it still fails."""
     stream.recover()
     if stream.history.messages or stream.history.steered:
         session = OpenedSession(records, conversation, stream.history)

@@ -1,4 +1,4 @@
-"""One conversation with the user: its tree, its running turn, its change sets."""
+"""Run one conversation with the user: its tree, its turn, its change sets."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -70,10 +70,10 @@ Release = Callable[[], None]
 
 
 class Session:
-    """The state of one conversation; everything that changes it goes through here.
+    """The state of one conversation; every change goes through here.
 
-    `conversation` and `totals` are to be read. Handlers are processed in arrival order up to their
-    first await (protocol, O10), so what a method does before its first await is atomic.
+    Callers only read `conversation` and `totals`. Handlers are processed in arrival order up to
+    their first await (protocol, O10), so what a method does before its first await is atomic.
     """
 
     def __init__(self, new: NewSession, services: SessionServices) -> None:
@@ -113,24 +113,24 @@ class Session:
 
     @property
     def meta(self) -> ConversationMeta:
-        """The head of the session as last written."""
+        """The session's metadata as last written."""
         return self._records.meta
 
     @property
     def active_turn_id(self) -> str | None:
-        """The turn that runs, once its client knows it."""
+        """The id of the running turn, once the client knows it."""
         turn = self._turn
         return turn.id if turn is not None and turn.saved.is_set() else None
 
     async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
-        """Accept a prompt: it is saved and its turn runs. Call the second value after replying."""
+        """Save a prompt and start its turn. Call the second value after replying."""
         async with self._turn_keys.starting(params.client_turn_key) as known:
             if known is not None:
                 return msgspec.structs.replace(known, deduplicated=True), lambda: None
             return await self._start_turn(params), self.stream.release
 
     async def steer(self, params: TurnSteerParams) -> Release:
-        """Give the running turn the user's word; saved. Call the result after replying."""
+        """Save the user's steering for the running turn. Call the result after replying."""
         turn = turn_to_steer(self._turn, params.turn_id)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
@@ -141,7 +141,7 @@ class Session:
         return self.stream.release
 
     async def update(self, params: SessionUpdateParams) -> Release:
-        """Change the session's head; saved. Call the result after replying."""
+        """Change and save the session's metadata. Call the result after replying."""
         if changes_nothing(params):
             return lambda: None  # nothing is held
         before, options = self.meta, self._options
@@ -156,19 +156,19 @@ class Session:
         return await save_head(self._records, self.stream, meta, event, undo)
 
     def follow_defaults(self) -> None:
-        """Take the mode and the model of the settings, where the session names none; told."""
+        """Apply the default mode and model where the session sets none, and report a change."""
         before = self._options
         self._options = after = with_meta(before, self.meta)
         if (before.mode, before.model) != (after.mode, after.model):
             self.stream(SessionUpdated(mode=after.mode, model=after.model))
 
     async def set_head(self, message_id: str | None) -> Release:
-        """Let the next turn start below another message; saved. Call the result after replying.
+        """Save that the next turn starts below another message. Call the result after replying.
 
         None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
         """
         self._check_idle()
-        # What it writes would be the head of a later process.
+        # Written first: a later process would take the newest message as the head.
         write_left_over(self._records, self.conversation, self.stream, self._services)
         before, head, stopped = self.meta, self.conversation.head, self._stopped
         self.conversation.set_head(message_id)
@@ -186,7 +186,7 @@ class Session:
     async def edit_context(
         self, params: ContextEditParams | ContextUndoCompactionParams
     ) -> tuple[ContextEditResult, Release]:
-        """Leave messages out of what the model sees, or pin them; saved.
+        """Leave messages out of what the model sees, or pin them, and save this.
 
         Call the second value after replying. Raises KodeError `TurnActive`, `MessageNotFound`,
         `InvalidParams`, `Storage`.
@@ -202,10 +202,10 @@ class Session:
         return result, await save_head(self._records, self.stream, meta, event, lambda: back)
 
     async def compact(self) -> tuple[ContextCompactResult, Release]:
-        """Sum up the conversation now; saved. Call the second value after replying.
+        """Summarize the conversation now, and save it. Call the second value after replying.
 
-        Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
-        provider answers.
+        Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and the
+        provider's errors.
         """
         budget = await self._services.budgets.limits(None)
         self._check_may_start(self._options.model)
@@ -216,14 +216,14 @@ class Session:
             return await task, self.stream.release
         except asyncio.CancelledError:
             if task.done() and not task.cancelled() and task.exception() is None:
-                self.stream.release()  # it came too late, and there is no reply to wait for
+                self.stream.release()  # cancelled after it was done: no reply will follow
             raise
         finally:
             self._compaction = None
             self._purses.close(self.id)
 
     async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
-        """The request that would be sent next, and its parts.
+        """Return the next request and its parts, without sending it.
 
         Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
         """
@@ -231,13 +231,13 @@ class Session:
         return await self._setup.inspect(self._options, params, place.parent_id, self._turn)
 
     def tools(self, mode: Mode | None) -> ToolsListResult:
-        """The tools on offer to the model."""
+        """Return the tools that the model is offered."""
         return self._setup.list_tools(self._options, mode or self._options.mode)
 
     def cancel(self, turn_id: str | None) -> bool:
-        """Stop the running turn; no model call and no tool starts after this.
+        """Stop the running turn; afterwards no model call or tool starts.
 
-        False when nothing runs or another turn does.
+        False if no turn or another turn is running.
         """
         turn = self._turn
         if turn is None or turn.ending or turn_id not in (None, turn.id):
@@ -251,7 +251,7 @@ class Session:
         return True
 
     async def close(self) -> None:
-        """Cancel what runs and wait until it is gone."""
+        """Cancel the turn and the compaction, and wait for their end."""
         self.cancel(None)
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -261,12 +261,12 @@ class Session:
         self.change_sets.close()
 
     async def discard(self) -> None:
-        """Close it and release its files for good."""
+        """Close the session and its files."""
         await self.close()
         self._records.close()
 
     async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
-        """Raises as `start_turn` does; else the stream is held for the reply."""
+        """Save a prompt and start its turn; on success the stream is held for the reply."""
         budget = await self._services.budgets.limits(params.budget)
         self._check_may_start(params.model or self._options.model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
@@ -282,7 +282,7 @@ class Session:
                 self._turn = turn
                 self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
                 result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
-                await asyncio.sleep(0)  # the model is asked before the disk is
+                await asyncio.sleep(0)  # let the model request go out before the save
         except BaseException:
             self.cancel(turn.id)
             raise
@@ -321,8 +321,8 @@ class Session:
         params: TurnStartParams,
         place: PromptPlace,
     ) -> str:
-        """Write the prompt (a reminder before it), then report it; the prompt's message id."""
-        # Without a message above there is nothing that a reminder could refer to.
+        """Write and report the prompt, after its reminder; return the prompt's message id."""
+        # Before the first message there is nothing a reminder could refer to.
         decided = turn.context.reminder() if turn.context.leaf_id is not None else None
         opening = self._setup.begin(self._options, turn, decided, blocks, params)
         agent, new_id = self._options.agent.name, self._services.new_id
@@ -359,21 +359,21 @@ class Session:
         )
 
     async def _end(self, turn: RunningTurn, end: TurnEnd) -> None:
-        # A user who cancels waits for no disk: that end is told once it is written, as all before
-        # it was, and saved right after. Every later acknowledgement waits for that save, too.
+        # A user who cancels must not wait for the disk: this end is reported once it is written,
+        # and saved right after. Every later acknowledgement waits for that save, too.
         cancelled = end.stop_reason == "cancelled"
         if not turn.ending:
             completed = report_end(turn, end, self._services, self.totals, self.stream)
             try:
                 if not cancelled:
                     await self.stream.save_told()
-            finally:  # a session must never stay occupied
+            finally:  # or the session would stay occupied for ever
                 self._release(turn, completed)
         if cancelled:
             await self.stream.save_told()
 
     def _cut(self, turn: RunningTurn) -> None:
-        """End a turn whose answer is still coming, for its task has nothing more to say."""
+        """End a cancelled turn at once, with the part of the answer that has arrived."""
         end = TurnEnd("cancelled")
         try:
             if turn.ending or not turn.cut_off():
@@ -387,5 +387,5 @@ class Session:
         self._purses.close(self.id)
         self._stopped = may_go_on(completed)
         self.stream.release()
-        # Last, because the log's thread would compete with all of the above.
+        # Last, because the log's thread would slow down all of the above.
         log_turn(self._services.log, self._services.provider, turn.context, completed)

@@ -1,8 +1,8 @@
-"""What was used, over all sessions that are kept (C5).
+"""Sum the usage of all stored sessions (C5).
 
-It is read from what the sessions say themselves: a second book of tokens could only disagree.
-Lines without usage are never decoded, and sessions last written to before the days asked for are
-passed over.
+The sums come from the session files themselves: a second record of tokens could only disagree.
+Lines without usage are never decoded, and sessions last written before the requested days are
+skipped.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from kode_sidecar.infrastructure.records.spending import Spent, Totals
 
 Row = tuple[str, ...]
 
-# Fourteen hours: no zone is further ahead.
+# Fourteen hours, in minutes: no time zone is further ahead of UTC.
 _MOST_OFFSET = 840
 
 
@@ -40,12 +40,12 @@ _FIELDS: Mapping[UsageKey, str] = {
 
 @dataclass(frozen=True)
 class UsageReport:
-    """Reads on a thread."""
+    """Sums usage by day, model, session, turn or message; reads on a thread."""
 
     store: ConversationStore
 
     async def get(self, params: UsageGetParams) -> UsageGetResult:
-        """Sums as asked for. Raises KodeError `SessionNotFound`, `InvalidParams`, `Storage`."""
+        """Return sums. Raises KodeError `SessionNotFound`, `InvalidParams`, `Storage`."""
         _check(params)
         return await asyncio.to_thread(self._sum_up, params)
 
@@ -90,7 +90,7 @@ class UsageReport:
             yield from self.store.list_ids()
             return
         for written, session_id in self.store.newest():
-            # What has no time is counted as unreadable where it is read.
+            # A session without a time is read anyway, and counted as unreadable there.
             if not written or _day_of(written, zone) >= params.since:
                 yield session_id
 
@@ -114,7 +114,7 @@ def _is_day(text: str) -> bool:
 
 
 def _day_of(timestamp: str, zone: timezone) -> str:
-    """The day of a moment there; empty for what is no moment."""
+    """Return the day of a timestamp in `zone`; for an invalid one, its first ten characters."""
     if zone.utcoffset(None) == timedelta(0) and timestamp.endswith("Z"):
         return timestamp[:10]
     try:
