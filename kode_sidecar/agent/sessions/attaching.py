@@ -34,12 +34,12 @@ Grown = Callable[[JournalTail], Awaitable[Sequence[bytes] | None]]
 class FollowedSessions:
     """Reports the events that another process writes to the journal of a session.
 
-    `tell` sends events to the client, `flow` waits until its queue has room. A journal holds no
+    `report` sends events to the client, `flow` waits until its queue has room. A journal holds no
     deltas: a block appears when it begins, and its text when it is complete.
     """
 
     grown: Grown
-    tell: Callable[[str, Sequence[Event]], None]
+    report: Callable[[str, Sequence[Event]], None]
     flow: Callable[[], Awaitable[None]]
 
     async def follow(self, tail: JournalTail, seq: int) -> None:
@@ -56,7 +56,7 @@ class FollowedSessions:
             if events:
                 await self.flow()
                 seq = events[-1].seq
-                self.tell(tail.session_id, events)
+                self.report(tail.session_id, events)
 
 
 Release = Callable[[], None]
@@ -105,7 +105,7 @@ class SessionAttachments:
 
         def go_on() -> None:
             session.stream.release()
-            _tell_loss(session)
+            _report_loss(session)
             if params.access == "write":
                 repeat()
 
@@ -166,7 +166,7 @@ class SessionAttachments:
         # The head file is written later than the journal.
         meta = msgspec.structs.replace(stored.meta, title=history.title or stored.meta.title)
         conversation = stored.tree()
-        change_sets = [_told_view(told, meta.id) for told in history.change_sets.values()]
+        change_sets = [_reported_view(one, meta.id) for one in history.change_sets.values()]
         totals = Totals(spent=self.folders.store.spending(params.session_id))
         return self._snapshot(result, meta, conversation, history, change_sets, totals)
 
@@ -244,7 +244,7 @@ def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> 
     )
 
 
-def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
+def _reported_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
     """Return a change set as its events reported it; ranges are those of the events."""
     return ChangeSetView(
         change_set_id=change_set.id,
@@ -255,7 +255,7 @@ def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
     )
 
 
-def _tell_loss(session: "Session") -> None:
+def _report_loss(session: "Session") -> None:
     """Report reported messages that can no longer be read, once in a session's life."""
     history = session.stream.history
     if history.lost and not history.loss_told:

@@ -43,30 +43,30 @@ from kode_sidecar.infrastructure.records.spending import Totals
 _UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
 
 
-Tell = Callable[[Event], object]
+EmitEvent = Callable[[Event], object]
 
 
 def repair_session(
-    session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None = None
+    session: OpenedSession, clock: Clock, new_id: NewId, emit: EmitEvent | None = None
 ) -> None:
     """Write what is missing, so that conversation and history agree.
 
-    No turn may run. Events go to the journal, or to `tell` if the session has a stream already.
+    No turn may run. Events go to the journal, or to `emit` if the session has a stream already.
     Blocks while it writes. Raises KodeError `Storage`.
     """
-    work = _Repair(session, clock, new_id, tell)
+    work = _Repair(session, clock, new_id, emit)
     work.finish_messages()
-    work.tell_messages()
+    work.report_messages()
     work.answer_calls()
-    work.keep_steering()
+    work.save_steering()
     work.end_turns()
 
 
 class _Repair:
     def __init__(
-        self, session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None
+        self, session: OpenedSession, clock: Clock, new_id: NewId, emit: EmitEvent | None
     ) -> None:
-        self._emit: Tell = tell or self._journal
+        self._emit: EmitEvent = emit or self._journal
         self._session_id = session.records.meta.id
         self._records = session.records
         self._conversation = session.conversation
@@ -94,7 +94,7 @@ class _Repair:
             results = self._missing_results(message, kept, opened)
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
 
-    def tell_messages(self) -> None:
+    def report_messages(self) -> None:
         """Emit the events of stored messages that were never reported."""
         messages = self._conversation.messages
         last_turn = messages[-1].turn_id if messages else ""
@@ -104,7 +104,7 @@ class _Repair:
             turn_id = message.turn_id
             if turn_id and turn_id == last_turn and turn_id not in self._history.known_turns:
                 self._emit(TurnStarted(turn_id=turn_id, message_id=message.id))
-            self._tell(message)
+            self._report(message)
 
     def answer_calls(self) -> None:
         """Add cancelled results to tool calls at the end of a branch: nothing will answer them."""
@@ -113,7 +113,7 @@ class _Repair:
                 results = tuple(map(self._unfinished, leaf.calls))
                 self._say("tool", leaf, results, {"turnId": leaf.turn_id})
 
-    def keep_steering(self) -> None:
+    def save_steering(self) -> None:
         """Save steering that no step of its turn took, so that the next turn gets it."""
         for steered in tuple(self._history.steered):
             mine = [one for one in self._conversation.messages if one.turn_id == steered.turn_id]
@@ -190,20 +190,20 @@ class _Repair:
     def _write(self, message: Message) -> None:
         self._records.append(message)
         self._conversation.add(message)
-        self._tell(message)
+        self._report(message)
 
-    def _tell(self, message: Message) -> None:
+    def _report(self, message: Message) -> None:
         """Emit the events of a message that were not emitted before."""
         turn_id = message.turn_id
         if turn_id in self._history.known_turns and turn_id not in self._history.turns:
             turn_id = ""  # that turn is over (O2)
         opened = self._history.messages.get(message.id)
-        told = dict(opened.blocks) if opened else {}
+        reported = dict(opened.blocks) if opened else {}
         if opened is None:
             self._emit(message_added(message, turn_id))
         for block in message.content:
             block = block if block.id else msgspec.structs.replace(block, id=self._new_id("block"))
-            if block.id not in told:
+            if block.id not in reported:
                 self._emit(
                     BlockStarted(
                         turn_id=turn_id, message_id=message.id, block_id=block.id, block=block
@@ -212,7 +212,7 @@ class _Repair:
                 self._emit(_completed(block, turn_id, message.id))
             elif block.id in self._history.blocks:
                 self._emit(_completed(block, turn_id, message.id))
-        for block_id in [name for name in told if name in self._history.blocks]:
+        for block_id in [name for name in reported if name in self._history.blocks]:
             self._emit(
                 BlockDropped(
                     turn_id=turn_id, message_id=message.id, block_id=block_id, reason="interrupted"
