@@ -1,4 +1,4 @@
-"""The numbered events of a session: what happened, told once and kept. See README.md."""
+"""The numbered events of a session, published once and stored. See README.md."""
 
 from kode_sidecar.agent.event_log.history import LOSS, EventHistory, OpenMessage
 from kode_sidecar.agent.event_log.records import (

@@ -25,7 +25,7 @@ class DocumentEdit:
     edits: Sequence[EditorTextEdit]
 
     def applied_to(self, base: str, encoding: PositionEncoding) -> str:
-        """Return what the edit makes of a text."""
+        """Return a text after the edit."""
         index = LineIndex(base, encoding)
         edits = [
             Edit(
@@ -42,7 +42,7 @@ class DocumentEdit:
 class FileEdit:
     """Create a file with `text`, rename it to `new_uri`, or delete it (LSP `CreateFile` etc.).
 
-    `ask` lets the editor ask its user once more, where it can.
+    `ask`: the editor asks its user for confirmation, if it can.
     """
 
     label: str
@@ -55,7 +55,7 @@ class FileEdit:
 
 @dataclass(frozen=True)
 class ApplyAnswer:
-    """What the editor said to `workspace/applyEdit`. It is not proof: verify the text."""
+    """The editor's answer to `workspace/applyEdit`. It is no proof: verify the text."""
 
     applied: bool
     reason: str | None = None
@@ -65,11 +65,11 @@ class EditorPort(Protocol):
     """The editor as a session sees it: one ordered stream out, a few questions."""
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
-        """Send events together. In order with everything else; never blocks."""
+        """Send events as one batch, in order with all other output; never blocks."""
         ...
 
     def publish_delta(self, delta: BlockDelta) -> None:
-        """Send growth of a block; merged freely while unsent."""
+        """Send new text of a block; unsent deltas may be merged."""
         ...
 
     async def flow(self) -> None:
@@ -77,7 +77,7 @@ class EditorPort(Protocol):
         ...
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """Ask the editor to apply one edit. No time limit; a lost client answers not applied."""
+        """Ask the editor to apply one edit. No time limit; a lost client counts as not applied."""
         ...
 
     def can_change_files(self, kind: FileChangeKind) -> bool:
@@ -85,26 +85,26 @@ class EditorPort(Protocol):
         ...
 
     async def open_document(self, uri: str) -> bool:
-        """Ask the editor to open a file; False where it cannot. `didOpen` comes by itself."""
+        """Ask the editor to open a file; False if it cannot. It then sends `didOpen` itself."""
         ...
 
     async def refresh(self, uri: str) -> None:
-        """Have the document of a file as the editor holds it now, where it does not tell by itself.
+        """Fetch a file's current document from an editor that does not report changes itself.
 
-        Asked before the model reads the file, or proposes an edit of it.
+        Called before the model reads the file or proposes an edit of it.
         """
         ...
 
     def warn(self, line: str) -> None:
-        """Tell whoever develops the editor's side what it does wrong; never on the wire."""
+        """Report a mistake of the editor's plugin to its developers; never on the wire."""
         ...
 
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Ask the user; the chosen `option_id`, or None when nobody chose in time."""
+        """Ask the user; return the chosen `option_id`, or None without an answer in time."""
         ...
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Put a choice to the user; what they chose, nothing when they closed it.
+        """Ask the user to choose; return the choices, empty if they closed the question.
 
         No time limit. Raises KodeError when the editor cannot ask.
         """

@@ -1,7 +1,7 @@
-"""The state of a session as its events tell it: open turns, messages, blocks, questions, edits.
+"""Derive a session's state from its events: open turns, messages, blocks, questions, edits.
 
-It does no IO. `SessionStream` feeds it every event; when a session is opened again, the events of
-its journal are fed to it.
+It does no IO. `SessionStream` feeds it every event; for a reopened session it is fed the events of
+the journal.
 """
 
 from collections.abc import Iterable
@@ -33,15 +33,15 @@ from kode_sidecar.core.domain.change_set import ChangeSet
 from kode_sidecar.core.domain.message import Block, Message
 
 LOSS = "MessagesLost"
-"""The code of the notice about messages that cannot be read any more."""
+"""The code of the notice about messages that can no longer be read."""
 
 _TELLS_AT_ONCE = ("auto", "ask")
-"""The modes in which the result of a call says what became of its hunks, and no reminder does."""
+"""The modes in which a call's result reports the hunk status, so that no reminder is needed."""
 
 
 @dataclass
 class UnfinishedBlock:
-    """A block that still grows. `parts` are the texts of its deltas."""
+    """A block that is still growing. `parts` are the texts of its deltas."""
 
     block: Block
     message_id: str
@@ -55,7 +55,7 @@ class UnfinishedBlock:
 
 @dataclass
 class OpenMessage:
-    """A message that was added and is not complete; its blocks in order, open ones as started."""
+    """An incomplete message, with its blocks in order; open blocks are as they started."""
 
     added: MessageAdded
     blocks: dict[str, Block] = field(default_factory=dict[str, Block])
@@ -66,12 +66,12 @@ class OpenMessage:
 
 
 class EventHistory:
-    """Feed it events in order, and the deltas between them.
+    """The state after the events fed so far, in order; deltas go to `blocks` in between.
 
-    `turns`, `messages`, `blocks`, `questions` and `asks` are those that are open; `last_turn` is
-    how the newest one that is over ended; `plan` is the model's newest; `steered` is what no
-    message holds yet; `decided_since_turn` are the hunks whose fate no model has heard; `lost` is
-    how many completed messages could not be read when the session was opened.
+    `turns`, `messages`, `blocks`, `questions` and `asks` are the open ones; `last_turn` is the end
+    of the newest finished turn; `plan` is the model's newest; `steered` is steering that is in no
+    message yet; `decided_since_turn` are decided hunks that no model was informed of; `lost` counts
+    completed messages that could not be read when the session was opened.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class EventHistory:
         self.agent = ""
 
     def feed_all(self, events: Iterable[object]) -> None:
-        """Feed events from disk; those of newer versions are passed over."""
+        """Feed events from disk; skips unknown ones of newer versions."""
         for event in events:
             if isinstance(event, ChangeSetUpdated):
                 self._change_set(event)
@@ -101,7 +101,7 @@ class EventHistory:
                 self.feed(event)
 
     def feed(self, event: Event) -> None:
-        """Take the next event into account."""
+        """Update the state with the next event."""
         match event:
             case MessageAdded() | MessageCompleted() | BlockStarted() | BlockCompleted():
                 self._feed_message(event)
@@ -162,9 +162,9 @@ class EventHistory:
                     self.decided_since_turn -= self._hunks_of(event.turn_id)
 
     def _hear(self, message: OpenMessage) -> None:
-        """Forget what the model is told by a message that is whole in the tree now.
+        """Drop what a completed message reports to the model.
 
-        Steering messages keep their order. A reminder told nothing if a power cut left no word.
+        Steering messages keep their order. A reminder reports nothing if a power cut left it empty.
         """
         added, has_words = message.added, not self.blocks.keys() >= message.blocks.keys()
         if added.meta.get("origin") == "reminder" and has_words:

@@ -1,4 +1,4 @@
-"""A session as it is opened or made: its files, and the options it runs with."""
+"""A created or opened session: its files, and the options it runs with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from kode_sidecar.infrastructure.records.spending import Spent
 
 @dataclass(frozen=True)
 class OpenedSession:
-    """The open files of a session, and what earlier processes left in them."""
+    """The open files of a session, and the content that earlier processes wrote."""
 
     records: ConversationFiles
     conversation: Conversation = field(default_factory=Conversation)
@@ -24,9 +24,9 @@ class OpenedSession:
 
 @dataclass
 class SessionDefaults:
-    """Options from the settings, for what a session leaves open; the editor may change three.
+    """Options from the settings, for sessions that set none; the editor may change three.
 
-    `agents` are the agents of the user's own, as written in the settings.
+    `agents` are the user's own agents, as written in the settings.
     """
 
     agent: str
@@ -42,9 +42,9 @@ class SessionDefaults:
 
 @dataclass(frozen=True)
 class NewSession:
-    """A session that exists and has not run in this process yet, and the options it runs with.
+    """A session that has not run in this process yet, and its options.
 
-    `defaults` are for what its head leaves open.
+    `defaults` apply to what its metadata leaves open.
     """
 
     opened: OpenedSession
@@ -55,5 +55,5 @@ class NewSession:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the session."""
         return self.opened.records.meta.id

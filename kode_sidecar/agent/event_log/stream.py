@@ -17,7 +17,7 @@ from kode_sidecar.infrastructure.records.conversation_files import ConversationF
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.core.kernel.contracts import Clock
 
-# Events held back while a save is under way are few; more than this and producers wait.
+# Few events are held during a save; above this number, producers wait.
 HELD_LIMIT = 1_000
 
 
@@ -28,7 +28,7 @@ class SessionStream:
     `hold` is in force nothing is published: a reply that acknowledges a save goes first.
     Holds nest.
     When the journal cannot be written, events go out without `seq`, after a notice that
-    says so, and `flow` raises until `recover` is called. `history` knows what is not over yet.
+    says so, and `flow` raises until `recover` is called. `history` tracks what is still open.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SessionStream:
         self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
-        """Store and publish an event; return its `seq`, 0 for what is not stored."""
+        """Store and publish an event; return its `seq`, or 0 if it is not stored."""
         if isinstance(event, BlockDelta):
             if (block := self.history.blocks.get(event.block_id)) is not None:
                 block.parts.append(event.add)
@@ -90,12 +90,12 @@ class SessionStream:
         await self._editor.flow()
 
     def hold(self) -> None:
-        """Publish nothing until as many `release`."""
+        """Publish nothing until each hold is released."""
         self._holds += 1
         self._released.clear()
 
     def cancel(self) -> None:
-        """Let `flow` raise from now on, and hold the last events of the turn."""
+        """Make `flow` raise from now on, and hold the last events of the turn."""
         if not self._cancelling:
             self._cancelling = True
             self.hold()
@@ -121,9 +121,9 @@ class SessionStream:
 
     @asynccontextmanager
     async def saving(self) -> AsyncGenerator[None]:
-        """Hold; what is done inside is saved before this ends. The caller releases, after replying.
+        """Hold, and save what the body did. The caller releases after replying.
 
-        When it fails there is nothing to wait for: everything is released at once.
+        On failure no reply follows, so everything is released at once.
         """
         self.hold()
         try:
@@ -134,7 +134,7 @@ class SessionStream:
             raise
 
     async def save(self) -> None:
-        """Save all that was emitted, what the journal refused before, too: for acknowledgements.
+        """Save all emitted events, including those the journal refused, to acknowledge them.
 
         Raises KodeError `Storage`.
         """
@@ -143,26 +143,26 @@ class SessionStream:
         await self._save()
 
     async def save_told(self) -> None:
-        """Save what was published already; publish a failure, too, and let `flow` raise it."""
+        """Save what was published already; on failure publish a notice, and make `flow` raise."""
         try:
             await self._save()
         except KodeError as error:
             self.not_saved(error)
 
     async def published(self) -> None:
-        """Wait until nothing is held: all that was emitted before is published."""
+        """Wait until nothing is held, so that all earlier events are published."""
         while self._holds:
             await self._released.wait()
 
     def forget_held(self) -> None:
-        """End one hold and drop what was held: a client that attaches gets it with the snapshot."""
+        """End one hold and drop what was held: an attaching client gets it in the snapshot."""
         self._held.clear()
         self.release()
 
     def recover(self) -> None:
-        """Write to the journal what it lacks, and publish that again with its numbers.
+        """Write unstored events to the journal, and publish them again with their numbers.
 
-        Raises KodeError `Storage` when that fails again.
+        Raises KodeError `Storage` if writing fails again.
         """
         self._cancelling = False
         self._write_unstored()
@@ -181,7 +181,7 @@ class SessionStream:
         self._failure = None
 
     def not_saved(self, error: KodeError) -> None:
-        """Publish a notice about a failed write, and let `flow` raise it."""
+        """Publish a notice about a failed write, and make `flow` raise it."""
         self._failure = error
         self._send(Notice(code="NotSaved", level="error", message=error.message))
 
