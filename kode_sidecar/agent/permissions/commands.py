@@ -1,7 +1,7 @@
-"""Whether a command of a session may run: the workspace, the user's rules, the user (F9, W12).
+"""Decide if a command may run, by workspace trust, the user's rules, and the user (F9, W12).
 
-Nothing runs in a workspace that is not trusted. A program that runs any other one, and an argument
-that does, are asked for each time: no rule and no earlier answer covers them.
+Nothing runs in a workspace that is not trusted. A program or argument that can run any other
+program needs a question each time: no rule and no earlier answer covers it.
 """
 
 import os
@@ -25,7 +25,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 def leads_out(arguments: Sequence[str], folder: Path, roots: Sequence[Path]) -> str:
-    """Return the first argument that names a place outside of `roots`; empty: none does.
+    """Return the first argument that names a path outside of `roots`, or an empty string.
 
     `folder` is where the command runs; links are followed.
     """
@@ -65,9 +65,9 @@ def _is_outside(text: str, folder: Path, roots: Sequence[Path]) -> bool:
 
 
 class CommandPermission:
-    """For one session: `tools.run_command` asks it before anything runs.
+    """Checks the commands of one session; `tools.run_command` asks it before anything runs.
 
-    `gate` has the answers that were given in the session, each for one command in one folder.
+    `gate` holds the user's answers in the session, each for one command in one folder.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class CommandPermission:
         self._trusted = trusted
 
     async def __call__(self, wanted: WantedCommand, call: ToolCall) -> None:
-        """Return if it may run. Raises KodeError `Denied`, which says why not."""
+        """Return if the command may run. Raises KodeError `Denied` with the reason if not."""
         shown = shown_command(wanted.argv)
         if not self._trusted():
             raise _denied(shown, "the user has not said that this workspace is trusted")

@@ -60,13 +60,13 @@ class _Standing:
 
 
 class PermissionRules:
-    """At most one rule for a tool and a pattern; forgotten with the session."""
+    """The rules of a session, at most one for a tool and a pattern; not stored on disk."""
 
     def __init__(self) -> None:
         self._rules: dict[tuple[str, str], _Standing] = {}
 
     def add(self, rule: Rule, source: Source, reason: str, now: str) -> None:
-        """Take a rule. Raises KodeError `InvalidParams` for one that must not be."""
+        """Add a rule. Raises KodeError `InvalidParams` for a forbidden one."""
         if not is_pattern(rule.pattern):
             text = (
                 f"{rule.pattern!r} is no pattern. Write a path, a folder with /** behind it, or **."
@@ -79,11 +79,11 @@ class PermissionRules:
         self._rules[rule.tool, rule.pattern] = _Standing(rule, source, reason, now)
 
     def remove(self, tool: str, pattern: str) -> None:
-        """Forget the rule of a tool and a pattern, if there is one."""
+        """Remove the rule of a tool and a pattern, if there is one."""
         self._rules.pop((tool, pattern), None)
 
     def decide(self, tool: str, paths: Sequence[str], *, sensitive: bool) -> Rule | None:
-        """The rule that decides about a call."""
+        """Return the rule that decides about a call."""
         rules = (standing.rule for standing in self._rules.values())
         return deciding_rule(rules, tool, paths, sensitive=sensitive)
 
@@ -99,7 +99,7 @@ class PermissionRules:
         return self._rules[rule.tool, rule.pattern].reason
 
     def views(self) -> Iterator[RuleView]:
-        """All rules, the session's own first."""
+        """Yield all rules, the session's own first."""
         for standing in self._rules.values():
             yield RuleView(
                 tool=standing.rule.tool,
@@ -122,7 +122,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 def preview(before: str, after: str, path: str) -> str:
-    """Return a unified diff for the question; it says where it is cut."""
+    """Return a unified diff for the question; a cut is marked."""
     diff = unified_diff(split_lines(before), split_lines(after), path)
     cut = len(diff) - MAX_DIFF_CHARS
     shown = diff if cut <= 0 else f"{diff[:MAX_DIFF_CHARS]}\n[{cut} characters cut]\n"
@@ -130,7 +130,7 @@ def preview(before: str, after: str, path: str) -> str:
 
 
 class PermissionGate:
-    """The permissions of one session: asked for, remembered, forgotten with it."""
+    """Asks for the permissions of one session, and remembers them until it is closed."""
 
     def __init__(
         self,
@@ -152,11 +152,11 @@ class PermissionGate:
         self._rules = PermissionRules()
 
     def rules(self) -> tuple[RuleView, ...]:
-        """The rules in force, the session's own first."""
+        """Return the rules in force, the session's own first."""
         return tuple(self._rules.views())
 
     def set_rule(self, tool: str, pattern: str, effect: Effect | None) -> None:
-        """The client makes a rule; None takes back what there is. Raises KodeError."""
+        """Set a rule for the client; None removes it. Raises KodeError `InvalidParams`."""
         if effect is None:
             self._rules.remove(tool, pattern)
             return
@@ -167,7 +167,7 @@ class PermissionGate:
         self._rules.add(Rule(tool, pattern, effect), "client", reason, self._now())
 
     def standing(self, tool: str, path: str, *, sensitive: bool) -> Effect | None:
-        """What the session's own rules say of a call, for who asks about it elsewhere."""
+        """Return the effect of the session's own rules on a call, without asking the user."""
         rule = self._rules.decide(tool, (path,), sensitive=sensitive)
         return rule.effect if rule else None
 
@@ -184,15 +184,15 @@ class PermissionGate:
         diff: Callable[[], str] = str,
         options: Sequence[PermissionOption] = OPTIONS,
     ) -> bool:
-        """Whether `call` may act on `subject`: a path as the user knows it, or words for `paths`.
+        """Return whether `call` may act on `subject`: a displayed path, or a text for `paths`.
 
-        `operation` tells apart what one tool does: a yes for one is none for another.
+        `operation` separates the operations of one tool: a yes covers only one of them.
 
-        What is neither `sensitive` nor met by a rule passes silently. Else it emits
-        `permission.requested` and then `permission.resolved`, once each, whatever happens: an
-        answer, none in time, a rule that knows it already, or a cancel, which
-        is raised. An option that was not among `options` counts as no. `reason` and `diff` tell
-        the user what for.
+        A call that is not `sensitive` and matches no rule passes silently. Else this emits
+        `permission.requested` and then `permission.resolved`, once each, in every case: an
+        answer, no answer in time, a rule that decides, or a cancel, which is raised. An
+        option that is not among `options` counts as no. `reason` and `diff` explain the
+        question to the user.
         """
         tool = f"{call.name}:{operation}" if operation else call.name
         rule = self._rules.decide(tool, paths or (subject,), sensitive=sensitive)
@@ -239,9 +239,9 @@ class PermissionGate:
         hunk_ids: Sequence[str],
         decided: Collection[asyncio.Future[None]],
     ) -> None:
-        """Wait until `decided` is done, as long as for any answer.
+        """Wait until all of `decided` are done, with the time limit of questions.
 
-        It emits `decision.requested` and then `decision.resolved`, once each, whatever happens.
+        It emits `decision.requested` and then `decision.resolved`, once each, in every case.
         """
         named: dict[str, Any] = {
             "turn_id": call.turn_id,
@@ -295,7 +295,7 @@ class PermissionGate:
 
     def _remember(self, tool: str, question: PermissionRequestParams) -> None:
         if "*" in question.subject:
-            return  # such a name would be taken for a pattern
+            return  # the name would act as a pattern
         reason = f"The user allowed it for this session when asked by {question.request_id}."
-        with suppress(KodeError):  # too many of them: this one is for once
+        with suppress(KodeError):  # too many rules: this answer counts once
             self._rules.add(Rule(tool, question.subject), "answer", reason, self._now())

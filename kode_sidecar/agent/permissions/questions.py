@@ -1,4 +1,4 @@
-"""Questions that wait for the user, and `ask_user`, the tool by which the model puts one."""
+"""Hold open questions to the user, and make `ask_user`, the tool by which the model asks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -32,11 +32,11 @@ class UserQuestions:
         ask: Callable[[], Coroutine[Any, Any, T]],
         published: Callable[[], Awaitable[None]],
     ) -> T | None:
-        """What `ask` returns; None if that took too long. Cancelling it takes the question back.
+        """Return the answer of `ask`, None after the time limit; a cancel withdraws the question.
 
-        Nothing is asked before `published`: events are held while a reply is on its way, and a
-        question must not overtake the card that it is about (O6). The time counts from the first
-        asking. Raises what `ask` raises.
+        It asks only after `published`: events are held while a reply is on its way, and a question
+        must not overtake the card that it is about (O6). The time limit includes repeats of the
+        question. Raises what `ask` raises.
         """
         try:
             async with asyncio.timeout(self.timeout):
@@ -48,7 +48,7 @@ class UserQuestions:
             self._again.pop(question.request_id, None)
 
     def repeater(self, session_id: str) -> Callable[[], None]:
-        """Return what withdraws the questions of a session open now, and asks them again."""
+        """Return a function that withdraws a session's currently open questions and asks again."""
         of_session = [again for of, again in self._again.values() if of == session_id]
 
         def repeat() -> None:
@@ -99,7 +99,7 @@ class AskUserParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Questions:
-    """Puts the questions of `ask_user` to the user."""
+    """Asks the user the questions of `ask_user`."""
 
     editor: EditorPort
     new_id: NewId
@@ -108,9 +108,9 @@ class Questions:
     async def ask(
         self, params: AskUserParams, call: ToolCall, stream: SessionStream
     ) -> Sequence[str] | None:
-        """What the user chose of the choices; None if they did not answer in time.
+        """Return the user's choices; None if they did not answer in time.
 
-        `stream` tells `ask.requested` and then `ask.resolved`, once each, whatever happens.
+        `stream` gets `ask.requested` and then `ask.resolved`, once each, in every case.
 
         Raises KodeError when the editor cannot ask.
         """
@@ -150,9 +150,9 @@ class Questions:
 
 
 def ask_user_tool(questions: Questions, stream: SessionStream) -> Tool:
-    """The tool. It waits, and cancelling the turn takes the question back.
+    """Make the tool. It waits for the answer; cancelling the turn withdraws the question.
 
-    `stream` tells of its questions.
+    `stream` reports its questions.
     """
 
     async def run(params: AskUserParams, call: ToolCall) -> ToolOutcome:
