@@ -1,4 +1,4 @@
-"""Agents as data (A5): which prompt, how much history, how many tool rounds, which tools."""
+"""Define agents as data (A5): prompt, amount of history, number of tool rounds, tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class AgentProfile:
     `prompt_file` is a name under `prompts/{locale}/`. `window_messages` is how many stored
     messages of the path the model gets; None means all that fit. `max_tool_rounds` is how many
     answers with tool calls a turn may have. `tools` are the names on offer, in a fixed order.
-    `instructions` are the user's own, told after the prompt.
+    `instructions` are the user's own, appended to the prompt.
     """
 
     name: str
@@ -67,10 +67,10 @@ SCOUT = AgentProfile(
     max_tool_rounds=110,
     tools=(*_READING_TOOLS, "report_findings"),
 )
-"""Sent out by `explore` and by nothing else; its calls are counted by `scouts.scout_rules`."""
+"""Sent out only by `explore`; `scouts.scout_rules` counts its calls."""
 
 BUILT_IN_AGENTS = (IDE_HELPER, CODER)
-"""What a session may be."""
+"""The agents that a session can choose."""
 
 
 ToolName = Literal[
@@ -94,7 +94,7 @@ ToolName = Literal[
 
 
 class _UserAgent(Struct, forbid_unknown_fields=True):
-    """An agent in `config.yaml`: a built-in one, and what is different."""
+    """An agent in `config.yaml`: a built-in one with changes."""
 
     base: Literal["ide-helper", "coder"] = "ide-helper"
     instructions: Annotated[str, Meta(max_length=100_000)] = ""
@@ -123,7 +123,7 @@ def agent_profile(
     """Return the agent of that name; `user_agents` are those of the setting `agents`.
 
     `window_messages` is the user's own number, for agents that have a window at all. Raises
-    KodeError `ConfigInvalid` listing the known ones, or saying what is wrong with the user's.
+    KodeError `ConfigInvalid` with the known names, or with the problem of the user's agent.
     """
     for agent in BUILT_IN_AGENTS:
         if agent.name == name:
@@ -138,7 +138,7 @@ def agent_profile(
 
 
 def agent_problems(user_agents: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the setting `agents`, a line each."""
+    """Return the problems of the setting `agents`, one line each."""
     built_in = {agent.name for agent in (*BUILT_IN_AGENTS, SCOUT)}
     taken = [
         f"config.yaml: agents.{name}: this is a built-in agent; choose another name."

@@ -1,8 +1,8 @@
-"""A budget that no request passes: each one reserves what it may cost before it is sent.
+"""Enforce budgets: each request reserves the most it may cost before it is sent.
 
-Of the prompt that is several times the estimate where its host has not counted yet, of the answer
-`max_tokens`, which is lowered to what there is room for. Where the rest would be no answer, nothing
-is sent.
+For the prompt that is several times the estimate if the host has not counted it yet; for the answer
+it is `max_tokens`, lowered to what the budget allows. If too little is left for a useful answer,
+nothing is sent.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -35,14 +35,14 @@ SMALLEST_ANSWER = 256
 USUAL_ANSWER = 32_768
 
 PricesOf = Callable[[str], Prices | None]
-"""The prices of the model that a name stands for, the dearest that may answer; None: unknown."""
+"""Returns a model's prices, of the most expensive that may answer; None: unknown."""
 SpentToday = Callable[[str], Awaitable[float]]
-"""What all sessions that are kept have cost today in a currency."""
+"""Returns what all stored sessions have cost today in a currency."""
 
 
 @dataclass
 class Purse:
-    """What the requests of one turn are paid from: there must be room in every pot."""
+    """The limits that the requests of one turn must meet, all of them at once."""
 
     currency: str
     pots: Mapping[BudgetScope, Pot]
@@ -53,28 +53,28 @@ class Purse:
 
     @property
     def tightest(self) -> BudgetScope:
-        """The scope with the least room."""
+        """The scope with the least money left."""
         return min(self.pots, key=lambda scope: self.pots[scope].room)
 
     @property
     def room(self) -> float:
-        """What a request may cost."""
+        """The most that a request may cost."""
         return self.pots[self.tightest].room
 
     def reserve(self, amount: float) -> None:
-        """Keep it for a request; a negative amount gives it back."""
+        """Reserve an amount for a request; a negative one releases it."""
         for pot in self.pots.values():
             pot.reserved += amount
 
     def pay(self, amount: float) -> None:
-        """Take what a request has cost."""
+        """Record what a request has cost."""
         for pot in self.pots.values():
             pot.spent += amount
 
     def announce(self, forecast: float = 0.0, *, last: bool = False, reached: bool = False) -> None:
-        """Tell how things stand; before a request, once each turn, that a limit is near.
+        """Report the use of the budget; warn once per turn and scope that a limit is near.
 
-        `last`: another one like it will hardly fit.
+        `last`: after this request, a similar one will hardly fit.
         """
         pots = self.pots
         near: list[BudgetScope] = [one for one in pots if pots[one].share(forecast) >= NEAR]
@@ -108,7 +108,7 @@ class Purse:
 
 
 class BudgetedModel:
-    """`ModelClient` that asks another one within the purse of the session that asks."""
+    """`ModelClient` that passes requests to another one, within the budget of their session."""
 
     def __init__(self, model: ModelClient, prices: PricesOf, spent_today: SpentToday) -> None:
         self._model = model
@@ -124,11 +124,11 @@ class BudgetedModel:
         return self._model.missing(model)
 
     async def look_up(self, budget: Budget | None, today: str) -> None:
-        """Read what the day has cost so far, where that counts. Raises KodeError `Storage`."""
+        """Read the cost of today if a daily limit is set. Raises KodeError `Storage`."""
         if budget is None or budget.day is None:
             return
         known = await self._spent_today(budget.currency)
-        # What was just paid may not be on disk yet.
+        # The newest costs may not be on disk yet.
         self._day.spent = max(known, self._day.spent if today == self._date else 0.0)
         self._date = today
 
@@ -140,7 +140,7 @@ class BudgetedModel:
         spent: Sequence[Cost],
         tell: Callable[[Event], int],
     ) -> None:
-        """Let the requests of a session be paid from now on; `spent` is what it has cost so far."""
+        """Apply a budget to the requests of a session; `spent` is its cost so far."""
         if budget is None:
             return
         pot, habit = self._sessions.setdefault(session_id, (Pot(0.0), Habit()))
@@ -155,17 +155,17 @@ class BudgetedModel:
         self._purses[session_id] = Purse(budget.currency, kept, habit, tell, turn_id)
 
     def sum_up(self, session_id: str) -> None:
-        """Tell what is spent at the end of a turn."""
+        """Report what is spent at the end of a turn."""
         purse = self._purses.get(session_id)
         if purse is not None:
             purse.announce()
 
     def close(self, session_id: str) -> None:
-        """Let its requests be asked without a budget again; there is none until it is opened."""
+        """Stop applying a budget to the requests of a session, until `open`."""
         self._purses.pop(session_id, None)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient`; what does not fit fails with `BudgetReached`."""
+        """See `ModelClient`; a request that exceeds the budget fails with `BudgetReached`."""
         purse = self._purses.get(request.cache_key)
         if purse is None or not purse.pots:
             return self._model.stream(request)
@@ -212,7 +212,7 @@ class BudgetedModel:
 
 
 class _Bill:
-    """What one request may cost, and has cost so far, attempts that broke included."""
+    """What one request may cost, and its cost so far, including failed attempts."""
 
     def __init__(self, request: ModelRequest, prices: Prices, habit: Habit) -> None:
         self._prices = prices
@@ -231,13 +231,13 @@ class _Bill:
         self._received = 0
 
     def fits(self, room: float) -> bool:
-        """Whether an answer of some use can be paid."""
+        """True if the budget allows an answer of useful length."""
         return self._prices.most(self._most, min(SMALLEST_ANSWER, self._wanted)) <= (
             room - self.so_far
         )
 
     def reserve(self, room: float) -> float:
-        """Lower the answer to what there is room for; return what the request may cost."""
+        """Limit the answer to the room that is left; return the most the request may cost."""
         left = room - self._prices.most(self._most, 0)
         if self._prices.output > 0:
             most = int(left / self._prices.output * 1_000_000)
@@ -245,7 +245,7 @@ class _Bill:
         return self._prices.most(self._most, self.max_tokens)
 
     def read(self, batch: Sequence[ModelEvent]) -> None:
-        """Count what comes."""
+        """Add the cost of arriving events."""
         for event in batch:
             match event:
                 case ResponseStarted():
@@ -263,7 +263,7 @@ class _Bill:
 
     @property
     def total(self) -> float:
-        """What it has cost; what a host did not tell the usage of is estimated."""
+        """The final cost; estimated for attempts whose usage the host did not report."""
         self._drop()
         return self.so_far
 
@@ -275,7 +275,7 @@ class _Bill:
 
 
 def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
-    """Return both budgets as one. Raises KodeError `InvalidParams` for one that makes no sense."""
+    """Combine both budgets. Raises KodeError `InvalidParams` for bad limits or currencies."""
     for scope, limit in asked.limits().items() if asked is not None else ():
         if not 0 < limit < inf:
             raise invalid_at(f"$.budget.{scope}", "not above 0.")

@@ -1,4 +1,4 @@
-"""What the model sees of a conversation: a window of stored messages, made fit for the API."""
+"""Build the model's view of a conversation: a window of messages, normalized for the API."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ _NO_RESULT = "[No result: the call was interrupted. Call the tool again if you s
 def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
     """Return the most recent `limit` messages of a path (A5), all of them for None.
 
-    Tool results are never torn from their calls: the window then begins earlier, at the
+    Tool results are never separated from their calls: the window then begins earlier, at the
     message that holds the call, and it never begins with a tool message.
     """
     start = 0
@@ -58,10 +58,10 @@ def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
 def shown_messages(
     path: Sequence[Message], limit: int | None, edits: ContextEdits = NO_EDITS
 ) -> list[Message]:
-    """Return what the model gets of a path: from its newest summary on, at most `limit`.
+    """Return the messages of a path for the model: from the newest summary on, at most `limit`.
 
-    The summary itself is always there, and so is what the user pinned. Cut once, at the start of a
-    turn, so that the prompt only grows: hosts cache it by prefix.
+    The summary and pinned messages always stay. The window is cut once, at the start of a turn, so
+    that the prompt only grows: hosts cache it by prefix.
     """
     pinned = pinned_on(path, edits)
     messages = without_left_out(after_summary(in_force(path, edits), pinned), edits)
@@ -76,7 +76,7 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
     for message in path[start:]:
         if message.role == "assistant":
             return start
-        # By its role, too: of a path that is not read yet no more is known.
+        # By role, too: of a path that is not loaded yet only the role is known.
         if message.role == "tool" or message.results:
             break
     else:
@@ -88,10 +88,10 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
 def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
     """Return messages as every chat API accepts them (C9); the stored ones stay as they are.
 
-    API errors and messages with nothing to say are left out. After each message with tool calls
-    comes one tool message with one result a call, in call order; a missing result is made up, a
-    result without its call is dropped. The first message that is not a system message is the
-    user's; two answers never follow each other and none is last.
+    Leaves out API errors and empty messages. After each message with tool calls comes one tool
+    message with one result per call, in call order; a missing result is filled in, a result
+    without its call is dropped. The first message after system messages is the user's; two answers
+    never follow each other and none is last.
     """
     out: list[Message] = []
     for message, calls in _with_results(messages):
@@ -107,7 +107,7 @@ def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
 
 @dataclass
 class _Calls:
-    """The calls of an answer, the results found between it and the next, and what brought them."""
+    """The calls of an answer, their results before the next answer, and the message with them."""
 
     uses: list[ToolUseBlock]
     results: list[ToolResultBlock] = field(default_factory=list[ToolResultBlock])
@@ -136,7 +136,7 @@ def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | N
 
 
 def _fit(message: Message) -> Message | None:
-    """Return the message with the blocks its role may hold; None when it then says nothing."""
+    """Return the message with the blocks its role may hold; None if no content is left."""
     kinds = _KINDS[message.role]
     blocks: list[Block] = []
     says_something = False
@@ -177,7 +177,7 @@ def _note(message: Message, text: str) -> Message:
 
 
 def _without_thinking(message: Message) -> Message:
-    """What a host wants back whatever its model is told stays: only that host gets it."""
+    """Drop thinking except opaque blocks, which only their own host gets, and needs back."""
     content = tuple(
         block
         for block in message.content
@@ -189,10 +189,10 @@ def _without_thinking(message: Message) -> Message:
 
 
 class ModelTraits(NamedTuple):
-    """What the requests to a model depend on.
+    """The properties of a model that shape its requests.
 
-    `window` is how many tokens it reads, None where nobody knows it; `returns_thinking` whether it
-    gets its reasoning back.
+    `window` is how many tokens it reads, None if unknown; `returns_thinking`: it gets its
+    reasoning back.
     """
 
     window: int | None
@@ -200,15 +200,15 @@ class ModelTraits(NamedTuple):
 
 
 Traits = Callable[[str], ModelTraits]
-"""The traits of the model that a name stands for now."""
+"""Returns the traits of the model that a name stands for now."""
 
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What stays the same over one turn: the system prompt and the model's settings.
+    """The part of requests that stays the same in a turn: system prompt and model settings.
 
-    `asker` is who asks, the session itself or one of its scouts. `stream`: answers are wanted as
-    they grow. `returns_thinking`: the model gets its reasoning back; else no request holds any.
+    `asker` is the session itself or one of its scouts. `stream` asks for streamed answers.
+    `returns_thinking`: the model gets its reasoning back; else requests contain none.
     """
 
     session_id: str
@@ -226,7 +226,7 @@ class PromptContext:
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
     ) -> ModelRequest:
-        """Return the request about stored messages, whatever its size (`fitting` bounds that)."""
+        """Return the request for stored messages, of any size (`fitting` limits it)."""
         whole = normalize_messages_for_api(messages)
         return ModelRequest(
             model=self.model,

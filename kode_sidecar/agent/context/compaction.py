@@ -1,9 +1,9 @@
-"""When history is replaced by a summary in what the model sees, and by what (C11). Sans-IO.
+"""Decide what a summary replaces in the history that the model sees (C11). Sans-IO.
 
-A summary is a message of the tree with `meta.origin` = `compaction`: what grows below it starts
-with it, what grows beside it does not know of it. So moving the head to its parent undoes it, as
-does leaving it out, and on disk no message ever changes. `meta.keeps` names the first message
-before it that is kept as it is.
+A summary is a message of the tree with `meta.origin` = `compaction`: branches below it begin with
+it, other branches are not affected. So moving the head to its parent undoes it, as does leaving it
+out, and no message on disk ever changes. `meta.keeps` names the first message before the summary
+that stays as it is.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ _QUOTED_CHARS = 8_000
 
 @dataclass(frozen=True)
 class CompactionTexts:
-    """What the model reads about a summary: how to write one, and what stands around it."""
+    """The texts for the model: how to write a summary, and the frames around it."""
 
     instruction: str
     summary: Callable[[str], str]
@@ -42,9 +42,9 @@ def compaction_texts(prompts: PromptFiles) -> CompactionTexts:
 
 
 def after_summary(path: Sequence[Message], pinned: Collection[str] = ()) -> list[Message]:
-    """Return what the model sees of a path: its newest summary, what that keeps, and the rest.
+    """Return what the model sees of a path: its newest summary, the kept messages, and the rest.
 
-    What is `pinned` is kept, too.
+    `pinned` messages are kept, too.
     """
     summaries = [at for at, message in enumerate(path) if message.is_summary]
     if not summaries:
@@ -52,7 +52,7 @@ def after_summary(path: Sequence[Message], pinned: Collection[str] = ()) -> list
     at = summaries[-1]
     first = path[at].meta.get(KEEPS)
     kept = next((start for start in range(at) if path[start].id == first), at)
-    # A summary before this one is part of what it sums up.
+    # This summary already covers an older one.
     beside = [one for one in path[kept:at] if not one.is_summary]
     return [path[at], *only_pinned(path[:kept], pinned), *beside, *path[at + 1 :]]
 
@@ -60,11 +60,11 @@ def after_summary(path: Sequence[Message], pinned: Collection[str] = ()) -> list
 def is_undone(
     path: Sequence[Message], below: Callable[[str], Sequence[Message]], edits: ContextEdits
 ) -> bool:
-    """True if the user took back a summary of this path; then none is made unasked.
+    """True if the user undid a summary of this path; then none is made unasked.
 
-    The user left it out, or went back behind it. `below` gives the messages right below one. A
-    summary was asked for where it hangs on the path itself, or below a prompt there that was not
-    answered before.
+    They left it out, or moved the head to a message before it. `below` returns a message's
+    children. A summary belongs to the path if its parent is on the path, or is an unanswered
+    prompt below it.
     """
     valid = {one.id for one in in_force(path, edits)}
     counts = (at for at, one in enumerate(path) if one.is_summary and one.id in valid)
@@ -84,10 +84,10 @@ def is_undone(
 
 
 def kept_from(messages: Sequence[Message], window: int | None, pinned: Collection[str] = ()) -> int:
-    """Return where the messages begin that a summary keeps: newest ones, with whole calls.
+    """Return the index of the first message that a summary keeps: the newest, with whole calls.
 
-    What the user just said is always kept, unless it is itself too large. What is `pinned` and
-    stands right behind an older summary is from before it: nothing that is kept begins there.
+    The user's unanswered words are always kept, unless they are too large. `pinned` messages right
+    after an older summary are from before it: the kept part never begins there.
     """
     weights = [message_weight(message) for message in messages]
     room = min(_KEPT_WEIGHT, _MOST_KEPT * sum(weights))
@@ -114,7 +114,7 @@ def kept_from(messages: Sequence[Message], window: int | None, pinned: Collectio
 
 
 def _unanswered_from(messages: Sequence[Message], first: int) -> int:
-    """Return where the user's words begin that nothing follows."""
+    """Return the index of the first unanswered message of the user, at the end."""
     at = len(messages)
     while at > first and messages[at - 1].role == "user":
         at -= 1
@@ -135,6 +135,6 @@ def summary_content(
 
 
 def summary_meta(kept: Sequence[Message]) -> Mapping[str, Any]:
-    """Return what marks a summary and names the messages it keeps."""
+    """Return the meta that marks a summary and names the first message it keeps."""
     meta = {"origin": "compaction"}
     return meta | {KEEPS: kept[0].id} if kept else meta

@@ -1,7 +1,7 @@
-"""A request made to fit the model's window: what is left out, in which order (C10). Sans-IO.
+"""Make a request fit the model's window by leaving messages out, in a fixed order (C10). Sans-IO.
 
-The system prompt, a summary and the newest messages stay; what users said outlives what tools
-found; what is oldest goes first. A call and its result stay or go together.
+The system prompt, a summary and the newest messages stay; the user's words stay longer than tool
+results; the oldest go first. A call and its result stay or go together.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -15,14 +15,14 @@ from kode_sidecar.core.domain.message import Message, TextBlock, ToolResultBlock
 from kode_sidecar.core.kernel.contracts import ModelRequest
 
 COMPACT_AT = 0.92
-"""The share of the window at which history is summed up."""
-# What is left for the answer at least; above that, messages are left out.
+"""The share of the window at which history is compacted."""
+# Above this share messages are left out, so that some room stays for the answer.
 _FULL_AT = 0.96
-# What hosts allow an answer when nothing is asked for; in a smaller room they must be told.
+# The answer length that hosts allow by default; with less room, `max_tokens` must be sent.
 _USUAL_ANSWER = 32_768
 _SMALLEST_ANSWER = 256
-# Left out in pieces of this share of the window: a request that grows a little keeps its
-# beginning, which hosts cache.
+# Messages are left out in steps of this share of the window: so a request that grows a little
+# keeps its beginning, which hosts cache.
 _STEP_SHARE = 0.1
 
 Measure = Callable[[ModelRequest], Estimate]
@@ -30,9 +30,9 @@ Measure = Callable[[ModelRequest], Estimate]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A request as it is sent, with its size, and the size of all there was to say.
+    """A request as it is sent, with its size, and the size before anything was left out.
 
-    `window` is the model's, in tokens; None where nobody knows it: then nothing is left out.
+    `window` is the model's, in tokens; None if unknown: then nothing is left out.
     """
 
     request: ModelRequest
@@ -42,33 +42,33 @@ class Fitted:
 
     @property
     def is_due(self) -> bool:
-        """True if history should be summed up before anything is sent."""
+        """True if history should be compacted before the request is sent."""
         return self.window is not None and self.whole.tokens >= COMPACT_AT * self.window
 
     @property
     def fits(self) -> bool:
-        """True if the model can be expected to take it."""
+        """True if the request most likely fits the window."""
         return self.window is None or self.size.safe <= self.window
 
     @property
     def is_trimmed(self) -> bool:
-        """True if something was left out."""
+        """True if messages or results were left out."""
         return self.size.weight < self.whole.weight
 
 
 def fit(
     request: ModelRequest, window: int | None, measure: Measure, pinned: Collection[str] = ()
 ) -> Fitted:
-    """Leave out what there is no room for, then keep the answer to the room that is left.
+    """Leave out what does not fit, then limit the answer to the room that is left.
 
-    Messages that are `pinned` stay, whatever becomes of the request.
+    `pinned` messages stay, even if the request is then too large.
     """
     whole = size = measure(request)
     if window is None:
         return Fitted(_sized(request, size), size, whole, None)
     limit = int(window * _FULL_AT)
     if whole.safe > limit:
-        # Tokens per weight of this very request; what is hidden counts as part of it.
+        # Tokens per weight of this request, including hidden tokens.
         rate = whole.safe / whole.weight
         excess = (whole.safe - limit) / rate
         kept = trim(request.messages, excess, limit / rate, pinned)
@@ -89,7 +89,7 @@ def _sized(request: ModelRequest, size: Estimate) -> ModelRequest:
 
 
 def _budget(wanted: int | None, room: int) -> int | None:
-    """Return `max_tokens`: prompt and answer must fit into the window together, or hosts refuse."""
+    """Return `max_tokens`: hosts refuse a prompt and answer that exceed the window together."""
     room = max(room, _SMALLEST_ANSWER)
     if wanted is None:
         return room if room < _USUAL_ANSWER else None
@@ -99,10 +99,10 @@ def _budget(wanted: int | None, room: int) -> int | None:
 def trim(
     messages: Sequence[Message], excess: float, room: float, pinned: Collection[str] = ()
 ) -> list[Message]:
-    """Return the messages without at least `excess` weight, where that is possible at all.
+    """Return the messages with at least `excess` weight left out, as far as possible.
 
-    They are in the order that `builder.normalize_messages_for_api` makes, and stay so. `room` is
-    the weight that there is for all. What is `pinned` stays as it is.
+    They stay in the order that `builder.normalize_messages_for_api` makes. `room` is the weight
+    allowed for all of them. `pinned` messages stay unchanged.
     """
     if excess <= 0:
         return list(messages)
@@ -128,7 +128,7 @@ class _Cut:
         return [message for message in self._messages if message is not None]
 
     def shorten_results(self, start: int, end: int) -> None:
-        """Put a sentence in place of what tools found."""
+        """Replace tool results by a short sentence."""
         for position in range(start, end):
             message = self._messages[position]
             if message is not None and message.role == "tool" and self._may_go(message):
@@ -145,7 +145,7 @@ class _Cut:
                     self._replace(below, None)
 
     def drop_prompts(self, start: int, end: int) -> None:
-        """Leave out what the user said, and reminders; only once no answer stands between them."""
+        """Leave out prompts and reminders; only when no answers are left between them."""
         for position in range(start, end):
             message = self._messages[position]
             if message is None or message.role != "user" or message.is_summary:
@@ -164,7 +164,7 @@ class _Cut:
 
 
 def _role(message: Message | None) -> str:
-    """Return the role, empty for what is left out."""
+    """Return the role; empty for a message that is left out."""
     return message.role if message is not None else ""
 
 

@@ -1,7 +1,7 @@
-"""Memory beyond a conversation: the contract, and what a prompt is told of it (B10).
+"""Define memory beyond a conversation, and show it in prompts (B10).
 
-Three places keep it, all behind `Memory`: a file of a run (`records.memory_store`), the state
-folder (`records.memory_store`) and a service of the user's (`providers.memory_http`).
+There are three stores, all behind `Memory`: a file of a run (`records.memory_store`), the state
+folder (`records.memory_store`) and the user's own service (`providers.memory_http`).
 """
 
 import hashlib
@@ -19,40 +19,40 @@ from kode_sidecar.core.text.shown_text import one_line
 """Where the model's notes go: nowhere, to the user for a decision, or to a service."""
 
 RECALLED = 10
-"""How many a prompt is told of at most, unless a configuration says otherwise."""
+"""The most items that a prompt gets by default."""
 
 MAX_NOTE_BYTES = 16_000
-"""Room for the largest item there can be."""
+"""The size limit of a note; the largest possible item fits."""
 
 
 @lru_cache(64)
 def project_scope(folder: Path) -> str:
-    """Return the scope of a project: its folder's name, and a hash of the path behind links."""
+    """Return the scope of a project: its folder's name, and a hash of the path."""
     path = os.path.normcase(folder)
     digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
     return f"project:{one_line(folder.name)[:100]}-{digest[:12]}"
 
 
 class Memory(Protocol):
-    """Where things are remembered. Both raise KodeError: `MemoryUnavailable` (try again later),
-    `MemoryRefused` (mend the settings or the words), `Storage`, `InvalidArguments`.
+    """A store of memories. Both methods raise KodeError: `MemoryUnavailable` (try again later),
+    `MemoryRefused` (fix the settings or the text), `Storage`, `InvalidArguments`.
     """
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """Return at most `limit` items of exactly this scope, what fits `query` best first.
+        """Return at most `limit` items of exactly this scope, the best match for `query` first.
 
-        Candidates are never among them.
+        Never returns candidates.
         """
         ...
 
     async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
-        """Keep one thing; what is kept already is not kept twice. `state` says how it counts."""
+        """Store one item, unless it is stored already; its `state` says if it awaits the user."""
         ...
 
 
 @dataclass(frozen=True)
 class MemoryNote:
-    """What a prompt is told, and of which items."""
+    """The text for a prompt, and the ids of the items in it."""
 
     text: str
     ids: tuple[str, ...]
@@ -61,7 +61,7 @@ class MemoryNote:
 async def recalled(
     memory: Memory, query: str, scopes: Sequence[str], limit: int, told: Collection[str] = ()
 ) -> list[MemoryItem]:
-    """Return what fits `query` in any scope, earlier ones first, without the ids in `told`.
+    """Return the matches for `query` in order of `scopes`, without the ids in `told`.
 
     Raises KodeError as `Memory.recall` does.
     """
@@ -69,14 +69,14 @@ async def recalled(
     for scope in scopes:
         room = limit - len(found)
         if room > 0:
-            # Those told already must not take the places of others.
+            # Ask for more, because known items are dropped.
             items = await memory.recall(query, scope, min(room + len(told), 100))
             found += [item for item in items if item.id not in told][:room]
     return found
 
 
 def memory_note(prompts: PromptFiles, items: Sequence[MemoryItem]) -> MemoryNote | None:
-    """Return the items as data in a frame that says so; None without any.
+    """Return the items in a frame that marks them as data; None without items.
 
     Equal items give equal bytes, at most `MAX_NOTE_BYTES`. Raises KodeError `ConfigInvalid`.
     """
@@ -84,7 +84,7 @@ def memory_note(prompts: PromptFiles, items: Sequence[MemoryItem]) -> MemoryNote
     ids: list[str] = []
     room = MAX_NOTE_BYTES
     for item in items:
-        # On one line, so that no item can look like another one, or like a heading.
+        # On one line, so that no item can pose as another item or a heading.
         tags = f" [{', '.join(map(one_line, item.tags))}]" if item.tags else ""
         line = f"- {one_line(item.content[:MAX_CONTENT_CHARS])}{tags}"
         room -= len(line.encode()) + 1

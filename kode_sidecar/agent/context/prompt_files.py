@@ -1,4 +1,4 @@
-"""The texts the model reads: `prompts/{zh,en}/{name}.md`, edited by people (A16)."""
+"""Read the texts for the model from `prompts/{zh,en}/{name}.md`, which users may edit (A16)."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from kode_sidecar.errors import KodeError
 def find_prompts() -> Path:
     """Return the prompts folder of this installation: exe, wheel or checkout.
 
-    Raises KodeError `ConfigInvalid` when none of them has one.
+    Raises KodeError `ConfigInvalid` if there is none.
     """
     package = Path(__file__).resolve().parents[2]
     # PyInstaller unpacks data files below `sys._MEIPASS`.
@@ -28,10 +28,9 @@ def find_prompts() -> Path:
 
 
 class PromptFiles:
-    """Prompts in one language, looked at when asked for: an edited file works without a restart.
+    """Prompts in one language, read on demand: an edited file takes effect without a restart.
 
-    A file that has not changed (its time and size) is not read again, nor filled with the values
-    that it was filled with last.
+    An unchanged file (by time and size) is not read again, nor filled again with the same values.
     """
 
     def __init__(self, folder: Path, locale: Locale) -> None:
@@ -42,12 +41,12 @@ class PromptFiles:
         self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
 
     def speak(self, locale: Locale) -> None:
-        """Read the texts of this language from now on."""
+        """Switch to the texts of this language."""
         if locale != self._locale:
             self.__init__(self._parent, locale)
 
     def in_locale(self, locale: Locale) -> "PromptFiles":
-        """Return the same prompts in a language."""
+        """Return these prompts in a language."""
         return self if locale == self._locale else PromptFiles(self._parent, locale)
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What the model is told beside the prompt: editor, options of the prompt, files that changed."""
+"""Write reminders for the model: the editor's state, the prompt's options, changed files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class EditorNote:
-    """A file by its name for the model, and the first and last selected line, from 1 on."""
+    """What the user looks at: a displayed path, and the first and last selected line, from 1."""
 
     path: str
     lines: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
-        """Return the reminder."""
+        """The text of the reminder."""
         return f"The user looks at {self.path} in the editor{self._selected()}."
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the same for the record of the conversation."""
+        """The note as fields of the reminder's stored message."""
         if self.lines is None:
             return {"path": self.path}
         return {"path": self.path, "startLine": self.lines[0], "endLine": self.lines[1]}
@@ -57,7 +57,7 @@ class EditorNote:
 
 
 def editor_note(params: EditorContextParams, workspace: Workspace) -> EditorNote | None:
-    """Return what the user looks at; None for no file inside the roots, or one with credentials."""
+    """Return what the user looks at; None outside the roots, or for a file with credentials."""
     if params.uri is None or not params.uri.lower().startswith("file:"):
         return None
     try:
@@ -74,13 +74,13 @@ def _selected_lines(params: EditorContextParams) -> tuple[int, int] | None:
     if span is None or span.start == span.end:
         return None
     start, end = sorted((span.start, span.end), key=lambda at: (at.line, at.character))
-    # A selection of whole lines ends before the first character of the line after them.
+    # A selection of whole lines ends at the start of the next line.
     last = end.line - 1 if end.character == 0 else end.line
     return max(start.line, 0) + 1, max(start.line, last, 0) + 1
 
 
 def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:
-    """Return the reminder of the prompt's options (C7); None when there is nothing to tell.
+    """Return the reminder of the prompt's options (C7); None if they need none.
 
     Raises KodeError `ConfigInvalid` when a prompt file is missing or broken.
     """
@@ -95,9 +95,9 @@ def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:
 
 @dataclass(frozen=True)
 class ReportedChange:
-    """One file by its name for the model, and each step from one text (LF) to the next.
+    """A changed file by its displayed path, and each step from one text (LF) to the next.
 
-    `by` are the titles of other sessions that had a part in it.
+    `by` are the titles of other sessions that changed it.
     """
 
     path: str
@@ -107,14 +107,14 @@ class ReportedChange:
 
     @property
     def name(self) -> str:
-        """Return the file, and who else is known to have changed it."""
+        """The path, with the other conversations that changed the file."""
         if not self.by:
             return self.path
         return f"{self.path} (in {', '.join(map(_conversation, self.by))} with the same user)"
 
 
 def elsewhere_note(files: Mapping[str, str]) -> str | None:
-    """Return the reminder of files, unread here, that other sessions changed; values are titles."""
+    """Return the reminder of unread files that other sessions changed; values are titles."""
     if not files:
         return None
     lines = [f"- {path}, in {_conversation(by)}" for path, by in files.items()]
@@ -130,7 +130,7 @@ def _conversation(title: str) -> str:
 
 
 def file_changes_note(changes: Sequence[ReportedChange]) -> str:
-    """Return the reminder: a diff where it is short, else the lines. `changes` is not empty."""
+    """Return the reminder: a short diff, or the line numbers. `changes` is not empty."""
     room = MAX_ALL_DIFF_CHARS
     parts: list[str] = []
     for change in changes[:MAX_FILES]:
@@ -163,7 +163,7 @@ def _diffs(change: ReportedChange) -> Iterator[str]:
 
 
 def _ranges(runs: Sequence[Run]) -> str:
-    """Return where a text differs, in the line numbers of the new one."""
+    """Return the changed places, in line numbers of the new text."""
     names = [_range(b0, b1) for _, _, b0, b1 in runs[:MAX_RANGES]]
     more = f" and {len(runs) - MAX_RANGES} more places" if len(runs) > MAX_RANGES else ""
     return f"changed, as it is now, at {', '.join(names)}{more}."

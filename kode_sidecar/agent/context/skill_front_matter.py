@@ -1,4 +1,4 @@
-"""The head of a `SKILL.md`: who the skill is and when it is of use (B8). Sans-IO.
+"""Read the head of a `SKILL.md`: the skill's metadata (B8). Sans-IO.
 
     ---
     id: release-notes
@@ -9,7 +9,7 @@
     ---
     The body, which only `skill_text` reads.
 
-Without an `id` the name is one, if it looks like one. Other fields are left to other programs.
+Without an `id` the name is used, if it is a valid id. Other fields are ignored.
 """
 
 import re
@@ -21,7 +21,7 @@ from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.errors import KodeError
 
 MAX_FRONT_MATTER_BYTES = 16_384
-"""How much of a file is read to find it, its two `---` lines included."""
+"""The most bytes that front matter may have, including its two `---` lines."""
 
 MAX_DESCRIPTION_CHARS = 1_024
 _MAX_NAME_CHARS = 100
@@ -37,7 +37,7 @@ _ID = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,63}")
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """What a skill says of itself, each text on one line.
+    """The metadata of a skill, each text on one line.
 
     `permissions` is what it says it needs: a declaration that grants nothing.
     """
@@ -74,14 +74,14 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
     `data` are its first `MAX_FRONT_MATTER_BYTES` at most.
     Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
     """
-    # Late: PyYAML takes 10 ms, and most users have no skills.
+    # Imported late: PyYAML takes 10 ms, and most users have no skills.
     from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
 
     front, _ = split_skill(data, name)
     try:
         document = read_yaml(utf8(front, name, first_line=2), only_text=True, max_nodes=_MAX_VALUES)
     except YamlProblem as error:
-        # The line of the first `---` comes before it all.
+        # Add the line of the first `---`.
         raise skill_invalid(
             name, error.line + 1 if error.line else 1, "", f"no YAML: {error.problem}"
         ) from None
@@ -166,7 +166,7 @@ class _Fields:
 
 
 def skill_invalid(file: str, line: int, field: str, problem: str) -> KodeError:
-    """Make KodeError `SkillInvalid` with all of this in its details; `field` may be empty."""
+    """Return KodeError `SkillInvalid` with these values in its details; `field` may be empty."""
     what = f"`{field}`: {problem}" if field else problem
     details: dict[str, object] = {"file": file, "line": line}
     if field:

@@ -1,7 +1,7 @@
-"""A skill as the model gets it: its body, and what else it brings, within a budget of bytes (B8).
+"""Load a skill for the model: its body and a list of its files, within a budget of bytes (B8).
 
-References and templates are files in the skill's folders of these names. Of each one only a
-summary is told: its first heading or line. All of it, UTF-8, never exceeds the budget.
+References and templates are files in the skill's folders of these names. The list shows each one
+by its first heading or line. The whole text, as UTF-8, never exceeds the budget.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, locate, make_roots
 
 SKILL_BYTES = 50_000
-"""The budget, unless a configuration says otherwise. A tool result holds that much."""
+"""The default budget, in bytes: as much as a tool result holds."""
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 200
@@ -33,7 +33,7 @@ _SUMMARY_CHARS = 160
 
 @dataclass(frozen=True)
 class LoadedSkill:
-    """What the model reads. `files` of its folder are listed in `text`, `left_out` are not."""
+    """The text for the model. It lists `files`, and leaves out `left_out` more."""
 
     skill: Skill
     text: str
@@ -44,8 +44,8 @@ class LoadedSkill:
 def load_skill(skill: Skill, budget: int = SKILL_BYTES) -> LoadedSkill:
     """Read a skill and the summaries of its files; blocks.
 
-    Raises KodeError `TooLarge` where the body alone exceeds the budget, `SkillInvalid` where it is
-    not UTF-8, `Denied` where it holds credentials, and what reading raises.
+    Raises KodeError `TooLarge` if the body alone exceeds the budget, `SkillInvalid` if it is not
+    UTF-8, `Denied` if it holds credentials, and the errors of reading.
     """
     located = _locate(skill, SKILL_FILE)
     body = _body(skill, located)
@@ -78,7 +78,7 @@ def read_skill_file(skill: Skill, path: str, start: int = 1, budget: int = SKILL
     """Return a file of the skill's folder from line `start` on, cut at the budget. Blocks.
 
     Raises KodeError as `load_skill` does, `PathOutsideRoots` for a path that leads out of the
-    skill's folder, and `InvalidArguments` where there is no such line.
+    skill's folder, and `InvalidArguments` if line `start` does not exist.
     """
     located = _locate(skill, path)
     text = _text(skill, located)
@@ -99,7 +99,7 @@ def _cut(lines: list[str], start: int, room: int) -> str:
     while last < len(lines) and (room := room - len(lines[last].encode())) >= 0:
         last += 1
     if last < start:
-        # One line is too long for the budget: its beginning is better than nothing.
+        # One line exceeds the budget: return its beginning.
         kept = lines[start - 1].encode()[: room + len(lines[start - 1].encode())]
         return kept.decode(errors="ignore") + _next(start + 1)
     return "".join(lines[start - 1 : last]) + _next(last + 1)
@@ -169,7 +169,7 @@ def _locate(skill: Skill, path: str) -> Location:
 
 
 def _files(skill: Skill) -> tuple[list[str], int]:
-    """Return references, then templates, by name, and how many more there are. No links."""
+    """Return references, then templates, by name, and the number of the rest. Skips links."""
     found: list[str] = []
     for folder in _FOLDERS:
         start = _locate(skill, folder)
@@ -181,7 +181,7 @@ def _files(skill: Skill) -> tuple[list[str], int]:
 
 
 def _summary(skill: Skill, file: str) -> str:
-    """Return the first heading of a text, else its first line; reads only the beginning."""
+    """Return the first heading of a file, else its first line; reads only the beginning."""
     try:
         data, status = read_beginning(_locate(skill, file), _SUMMARY_BYTES)
     except KodeError as error:

@@ -1,8 +1,8 @@
-"""Which skills there are: discovery reads the head of each `SKILL.md` and nothing else (B8).
+"""Find the available skills by reading only the head of each `SKILL.md` (B8).
 
 A skill is a folder with a `SKILL.md`, in a folder of skills: the user's own, one that a
-configuration names, or `.kode/skills` of a project that the user trusts. Who asks decides which of
-them are looked into; nothing else is touched. No link leads out of a folder of skills.
+configuration names, or `.kode/skills` of a project that the user trusts. The caller chooses which
+of them are searched; nothing else is touched. Links that lead out of a folder are refused.
 """
 
 import os
@@ -26,7 +26,7 @@ from kode_sidecar.infrastructure.workspace.paths import Location, locate, make_r
 SKILL_FILE = "SKILL.md"
 PROJECT_FOLDER = ".kode/skills"
 MAX_SKILLS = 200
-"""How many folders of one source are looked into."""
+"""The most folders of one source that are searched."""
 MAX_INDEX_BYTES = 16_000
 
 SourceKind = Literal["user", "config", "project"]
@@ -34,9 +34,9 @@ SourceKind = Literal["user", "config", "project"]
 
 @dataclass(frozen=True)
 class SkillSource:
-    """A folder of skills: `below` in the folder `root`, which nothing leads out of.
+    """A folder of skills: `below` the folder `root`, which no link may leave.
 
-    One that a configuration names must be there. It may be a skill's own folder, too.
+    A folder that a configuration names must exist. It may itself be a skill's folder.
     """
 
     kind: SourceKind
@@ -51,9 +51,9 @@ def user_skills(storage_root: Path) -> SkillSource:
 
 @dataclass(frozen=True)
 class Skill:
-    """What is known of a skill before it is loaded. `file` is how messages name its `SKILL.md`.
+    """The metadata of a skill before it is loaded. `file` names its `SKILL.md` in messages.
 
-    `folder` is behind all links; nothing outside of it belongs to the skill.
+    `folder` has all links resolved; nothing outside of it belongs to the skill.
     """
 
     about: FrontMatter
@@ -63,13 +63,13 @@ class Skill:
 
     @property
     def id(self) -> str:
-        """Return the name by which models and configurations call it."""
+        """The name that models and configurations use."""
         return self.about.id
 
 
 @dataclass(frozen=True)
 class SkillProblem:
-    """A skill that cannot be used. `error` is `SkillInvalid`, or why its file is not read."""
+    """A skill that cannot be used. `error` is `SkillInvalid`, or the error of reading its file."""
 
     kind: SourceKind
     file: str
@@ -77,20 +77,20 @@ class SkillProblem:
 
     @property
     def told(self) -> str:
-        """Return what is wrong, with the name of the file."""
+        """The problem, with the name of the file."""
         message = self.error.message
         return message if self.file in message else f"{self.file}: {message}"
 
 
 @dataclass(frozen=True)
 class SkillCatalog:
-    """Skills by id, in its order, and what is wrong with others, in the order of their sources."""
+    """Skills sorted by id, and the problems of others in the order of their sources."""
 
     skills: tuple[Skill, ...] = ()
     problems: tuple[SkillProblem, ...] = ()
 
     def get(self, skill_id: str) -> Skill:
-        """Raises KodeError `SkillInvalid` where its folder has a problem, `SkillNotFound`."""
+        """Return a skill. Raises KodeError `SkillNotFound`, or the problem of its folder."""
         for skill in self.skills:
             if skill.id == skill_id:
                 return skill
@@ -105,27 +105,27 @@ class SkillCatalog:
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
 
     def only(self, ids: Collection[str]) -> "SkillCatalog":
-        """Return these and no others; raises as `get` does for each missing or malformed one."""
+        """Return a catalog of only these skills. Raises as `get` does."""
         for skill_id in ids:
             self.get(skill_id)
         return SkillCatalog(tuple(skill for skill in self.skills if skill.id in ids))
 
 
 class SkillLibrary:
-    """Discovers skills when asked; a `SKILL.md` that has not changed is not read again.
+    """Discovers skills on demand; an unchanged `SKILL.md` is not read again.
 
-    `sources` are looked into in their order: of two skills with one id the first one counts and
-    the other is a problem, so that a project can never stand in for the user's own.
+    `sources` are searched in order: of two skills with one id the first one counts and the other
+    is a problem, so that a project can never replace the user's own.
     """
 
     def __init__(self, sources: Callable[[], Sequence[SkillSource]]) -> None:
         self._sources = sources
         self._known: dict[Path, tuple[FileStatus, str, Skill | KodeError]] = {}
         self.newest = SkillCatalog()
-        """What there was at the last look."""
+        """The result of the last `catalog` call."""
 
     def catalog(self) -> SkillCatalog:
-        """Return what there is now. Never fails: what cannot be used is among the problems."""
+        """Return the skills of now. Never fails: unusable skills are among the problems."""
         found: dict[str, Skill] = {}
         problems: list[SkillProblem] = []
         for source in self._sources():
@@ -141,14 +141,14 @@ class SkillLibrary:
         return self.newest
 
     def _look_into(self, source: SkillSource) -> Iterator[Skill | SkillProblem]:
-        # Most projects have none, and every turn looks: that must cost no more than a look.
+        # Most projects have none, and every turn checks: one system call must be enough.
         if source.kind != "config" and not os.path.lexists(os.path.join(source.root, source.below)):
             return
         roots = make_roots([source.root])
         label = source.root.name
 
         def problem(below: str, error: KodeError) -> SkillProblem:
-            # A name that is no text could be neither sent nor shown.
+            # A name that is not valid text could be neither sent nor shown.
             shown = f"{label}/{below}".encode("utf-8", "replace").decode()
             return SkillProblem(source.kind, shown, error)
 
@@ -183,7 +183,7 @@ class SkillLibrary:
             found: Skill | KodeError
             try:
                 found = Skill(read_front_matter(data, file), kind, file, location.real.parent)
-            except KodeError as error:  # as slow to find as anything, and told every turn
+            except KodeError as error:  # cached as well: it is reported every turn
                 found = error
             known = self._known[location.real] = (status, file, found)
         if isinstance(known[2], KodeError):
@@ -192,9 +192,9 @@ class SkillLibrary:
 
 
 def skill_index(prompts: PromptFiles, skills: Sequence[Skill]) -> str:
-    """Return what a prompt says of the skills on offer; empty without any.
+    """Return the list of skills for a prompt; empty without any.
 
-    Equal skills give equal bytes, at most `MAX_INDEX_BYTES`; what is left out is said. Raises
+    Equal skills give equal bytes, at most `MAX_INDEX_BYTES`; the rest is only counted. Raises
     KodeError `ConfigInvalid`.
     """
     if not skills:
@@ -218,7 +218,7 @@ def _index_line(about: FrontMatter) -> str:
 
 
 def _folders(place: Location) -> list[str]:
-    """Return the names in a folder of skills; `.` if it is itself a skill's. Raises KodeError."""
+    """Return the names in a folder of skills; `.` if it is a skill itself. Raises KodeError."""
     try:
         names = sorted(os.listdir(place.real))
     except (FileNotFoundError, NotADirectoryError):
@@ -240,7 +240,7 @@ def _holds(status: FileStatus, path: Path) -> bool:
 
 
 def _own_words(error: KodeError) -> KodeError:
-    """Return a refusal of the guard in words for skills: it speaks of folders in an editor."""
+    """Return a refusal of the guard, reworded for skills: its text is about open folders."""
     if error.code != "PathOutsideRoots" or "link" not in error.message:
         return error
     text = "It is a link that leads out of its folder of skills: name the other folder instead."

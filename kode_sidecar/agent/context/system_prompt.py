@@ -1,4 +1,4 @@
-"""The system prompt: the agent's text, filled with what it works on, and `AGENTS.md` (C12, W12)."""
+"""Build the system prompt from the agent's text, its surroundings and `AGENTS.md` (C12, W12)."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -31,9 +31,9 @@ class Surroundings:
     """Where an agent works. Equal surroundings give equal bytes: hosts cache prompts by prefix.
 
     `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
-    `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants,
-    `skills` those on offer to agents that can load them. `language_servers`: the editor lets the
-    model ask them. With `commands` the user lets it run some.
+    `roots` are displayed paths, `notes` the `AGENTS.md` texts of trusted folders, `skills` those
+    offered to agents that can load them. `language_servers`: the editor lets the model query
+    them. `commands`: the user lets the model run some.
     """
 
     roots: Sequence[str]
@@ -77,17 +77,17 @@ def system_prompt(
 
 
 def _one_line(text: str) -> str:
-    """Return a name from outside so that it cannot look like another line of the prompt."""
+    """Return an external name on one line, so that it cannot pose as another line of the prompt."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     return text.strip()
 
 
 class ProjectNotes:
-    """Reads them when a turn starts; a file that has not changed is not read again.
+    """Reads the notes when a turn starts; an unchanged file is not read again.
 
-    `trusted` is the editor's word: without it nothing is even looked for. What the guard refuses
-    (a link that leads out, credentials) counts as absent.
+    `trusted` says if the editor trusts the workspace: if not, no file is touched. A file that the
+    guard refuses (a link that leads out, credentials) counts as absent.
     """
 
     def __init__(self, workspace: Workspace, trusted: Callable[[], bool]) -> None:
@@ -121,7 +121,7 @@ class ProjectNotes:
 
 
 def _bounded(text: str) -> str:
-    """Return notes as a model may read them: what the user cannot see in them is taken out."""
+    """Return notes cut to size, without characters that the user cannot see."""
     text = without_hidden(without_controls(text)).strip()
     if len(text) <= MAX_CHARS:
         return text

@@ -1,4 +1,4 @@
-"""The conversation about one task that nobody steers: a scout's."""
+"""Hold the conversation about one task without steering, such as a scout's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,9 +25,9 @@ def _nothing_due() -> str | None:
 class TaskHistory:
     """`kernel.contracts.Context` of one task, in memory.
 
-    Every message carries `meta`; `window` is how many tokens the model reads. `keep` gets each
-    finished message and raises KodeError `Storage`; `due` gives what the model is told before its
-    next step.
+    Every message carries `meta`; `window` is how many tokens the model reads. `keep` stores each
+    finished message or raises KodeError `Storage`; `due` returns the reminder before the next
+    step.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TaskHistory:
 
     @property
     def last_words(self) -> str:
-        """Return the text of the newest answer that has some."""
+        """The text of the newest answer that has any."""
         for message in reversed(self._messages):
             text = "\n".join(texts_of(message.content)).strip()
             if text and message.role == "assistant" and not message.is_api_error_message:
@@ -60,7 +60,7 @@ class TaskHistory:
         return ""
 
     def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
-        """Make a new, empty message below the newest."""
+        """Return a new, empty message below the newest."""
         newest = self._messages[-1] if self._messages else None
         return Message(
             id=self._new_id("message"),
@@ -73,29 +73,29 @@ class TaskHistory:
         )
 
     def commit(self, message: Message) -> None:
-        """Keep the finished message and make it the newest. Raises KodeError `Storage`."""
+        """Store the finished message and make it the newest. Raises KodeError `Storage`."""
         self._messages.append(message)
         self._keep(message)
 
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """Return the next request; what does not fit is left out, the oldest results first."""
+        """Return the next request, without the oldest results if it is too large."""
         request = self._prompt.request(self._messages, tools, tool_choice)
         return fit(request, self._window, _size).request
 
     async def recover(self, error: ErrorInfo) -> bool:
-        """Return False: what was refused ends the task."""
+        """Return False, because a refused request ends the task."""
         del error
         return False
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """Return what is due."""
+        """Return the reminder that is due, if any."""
         text = self._due()
         if text is None:
             return ()
         return (Incoming("user", (TextBlock(text=text),), {"origin": "reminder"}),)
 
     def wants_another_step(self) -> bool:
-        """Return False: nobody steers it."""
+        """Return False, because there is no steering."""
         return False
 
 

@@ -1,7 +1,7 @@
-"""How many tokens a request has: told by the host where it can be, weighed elsewhere.
+"""Estimate the tokens of a request from the host's counts and the weight of newer text.
 
-Sans-IO. There is no tokenizer: the host says after each answer how large the question was, and
-what has come since is weighed as `text_weight` does; how far a model is from that is learned.
+Sans-IO. There is no tokenizer: the host reports the size of each request with its answer, and
+newer messages are weighed by `text_weight`; each model's real rate is learned.
 """
 
 import re
@@ -26,33 +26,33 @@ from kode_sidecar.core.domain.message import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
 
-# Tokens per byte of a schema, with the words that hosts put around a tool.
+# Tokens per byte of a schema, including the text that hosts add around a tool.
 _SCHEMA_RATE = 0.32
 MESSAGE_WEIGHT = 4.0
-"""The marks around a message."""
+"""The tokens that mark the beginning and end of a message."""
 IMAGE_WEIGHT = 1_024.0
 
 MARGIN = 0.05
 _UNCOUNTED = 4.0
 FIRST_MARGIN = 0.15
 
-# A measurement counts as much as this many tokens of belief in the rates above, and older
-# measurements count less and less: conversations change from prose to code.
+# The default rates count like a measurement of this many tokens, and older measurements count less
+# and less: conversations change from prose to code.
 _PRIOR_WEIGHT = 400.0
 _FORGETTING = 0.8
 _SMALLEST_STEP = 24.0
 _SCALES = (0.4, 2.5)
-# An old measurement of a request that has lost more than this since is worth less than bytes.
+# If a request has lost more than this share since a measurement, an estimate by bytes is better.
 _LOST_SHARE = 0.25
 
 
 def message_weight(message: Message) -> float:
-    """Return the tokens of a message, if its model counts as usual."""
+    """Return the tokens of a message as an average tokenizer counts them."""
     return MESSAGE_WEIGHT + sum(map(block_weight, message.content))
 
 
 def block_weight(block: Block) -> float:
-    """Return the tokens of a block, likewise; an image is a constant."""
+    """Return the tokens of a block as an average tokenizer counts them; images are a constant."""
     match block:
         case TextBlock() | ThinkingBlock():
             return text_weight(block.text)
@@ -75,13 +75,13 @@ def tool_weight(tool: ToolSpec) -> float:
 
 @lru_cache(maxsize=16)
 def system_weight(system: str) -> float:
-    """Return the tokens of a system prompt, which stays the same from request to request."""
+    """Return the tokens of a system prompt; cached, because requests repeat it."""
     return text_weight(system)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What was learned of one model: real tokens per weight, and tokens that no request shows."""
+    """The learned rates of a model: real tokens per weight, and tokens the host adds unseen."""
 
     scale: float = 1.0
     hidden: float = 0.0
@@ -90,7 +90,7 @@ class Rates:
     seen_weight: float = _PRIOR_WEIGHT
 
     def after_whole(self, weight: float, tokens: int) -> "Rates":
-        """Learn from a whole request: tokens that the rate does not explain are hidden ones."""
+        """Learn from a whole request: tokens that the rate does not explain are hidden."""
         hidden = max(tokens - self.scale * weight, -0.5 * weight)
         return replace(self, hidden=hidden, measured=True)
 
@@ -112,7 +112,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Measured:
-    """An answer: what it and its question weigh together, and the tokens the host counted."""
+    """The weight of an answer with its request, and the tokens that the host counted."""
 
     weight: float
     tokens: int
@@ -120,10 +120,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The size of a request in tokens. `safe` is what it will hardly exceed.
+    """The size of a request in tokens. It will hardly exceed `safe`.
 
-    `counted` tells how many of its messages, from the first on, are part of what the host has
-    counted; the others, and all where it is 0, are estimated by their bytes. `weight` is theirs.
+    `counted` is how many messages, from the first on, the host has counted; the others, or all if
+    it is 0, are estimated by their bytes. `weight` is that of the whole request.
     """
 
     tokens: int
@@ -134,7 +134,7 @@ class Estimate:
 
     @property
     def most(self) -> int:
-        """What it cannot exceed: of what the host has not counted yet, several times the estimate.
+        """The upper limit: several times the estimate for what the host has not counted yet.
 
         That is about a token for each byte of prose, and more than one for dense text.
         """
@@ -151,9 +151,9 @@ def estimate(
 ) -> Estimate:
     """Return the size of a request.
 
-    `measured` are answers by message id. The newest one that the request holds is the base, unless
-    much of what it was asked with is gone: then only bytes tell. `weigh` is `message_weight`, or
-    what remembers it.
+    `measured` are answers by message id. The newest one in the request is the base, unless much of
+    its own request is gone: then everything is estimated by bytes. `weigh` is `message_weight` or
+    a cache of it.
     """
     weights = [weigh(message) for message in request.messages]
     fixed = system_weight(request.system) + sum(map(tool_weight, request.tools))
@@ -176,7 +176,7 @@ def estimate(
 
 
 def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
-    """Return what the real size of a request teaches."""
+    """Return the token rates, corrected by the host's count for one request."""
     if asked.base is None:
         return rates.after_whole(asked.weight, usage.input_tokens)
     growth = asked.weight - asked.base.weight
@@ -186,10 +186,10 @@ def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
 def with_answer(
     asked: Estimate, answer: Message, usage: Usage, *, returns_thinking: bool
 ) -> Measured:
-    """Return the measurement that an answer brings.
+    """Return the measurement that an answer provides for later requests.
 
-    Reasoning is in no later request if the model does not get it back, nor if the host only
-    counted it and never showed it.
+    Reasoning is excluded if the model does not get it back, or if the host only counted it and
+    never sent it.
     """
     size = usage.input_tokens + usage.output_tokens
     weight = message_weight(answer)
@@ -197,7 +197,7 @@ def with_answer(
     thought = sum(map(block_weight, thoughts))
     if not returns_thinking:
         weight -= thought
-    # Some hosts count reasoning beside the output: then only the total holds it.
+    # Some hosts count reasoning apart from the output: then only the total includes it.
     if not (thoughts and returns_thinking) and usage.total_tokens <= size:
         size -= min(usage.reasoning_tokens or round(thought), usage.output_tokens)
     return Measured(asked.weight + weight, size)
@@ -219,7 +219,7 @@ _TOKENS_PER_PIECE = 0.95
 # A space belongs to the word after it; before a number it is a token of its own, mostly.
 _TOKENS_PER_SUCH_SPACE = 0.85
 _TOKENS_PER_BYTE = 0.25  # of what is not ASCII
-# Only in a long run there can be anything without words; most texts have none.
+# Only long runs can be text without words; most texts have none.
 _RUN = re.compile(r"[A-Za-z0-9+/]{14,}={0,2}")
 # Each kind of run without words, and its tokens per character.
 _DENSE = (
@@ -230,7 +230,7 @@ _DENSE = (
     ),
     (re.compile(r"[a-z]{20,}|[A-Z]{14,}"), 0.35),  # letters that are no words
 )
-# Of a long text this many pieces of this length are looked at, evenly spread.
+# Of a long text only this many samples of this length are read, evenly spread.
 _SAMPLES = 6
 _SAMPLE = 256
 
@@ -239,8 +239,8 @@ def text_weight(text: str) -> float:
     """Return the tokens of a text as a usual tokenizer counts them, within 15 % or so.
 
     Tokenizers cut a text into words, groups of three digits, and marks, mostly one token each: so
-    these are counted. What is random has no words and is weighed by its length, what is not ASCII
-    by its bytes. `python3 dev.py bench --only estimate` shows how far off this is.
+    these are counted. Random strings have no words and are weighed by length, non-ASCII text by
+    its bytes. `python3 dev.py bench --only estimate` shows the error.
     """
     size = len(text)
     if size <= _SAMPLES * _SAMPLE:
@@ -252,7 +252,7 @@ def text_weight(text: str) -> float:
 
 
 def _kinds(chars_of: Mapping[str, Iterable[str]], other: str) -> bytes:
-    """Return the table for `bytes.translate` that puts the kind of each character in its place."""
+    """Return the table for `bytes.translate` that maps each character to its kind."""
     table = bytearray(other.encode() * 256)
     for kind, chars in chars_of.items():
         for char in chars:
@@ -260,8 +260,8 @@ def _kinds(chars_of: Mapping[str, Iterable[str]], other: str) -> bytes:
     return bytes(table)
 
 
-# A history of thousands of messages is weighed before it is sent. So no expression goes through
-# the text: each byte becomes its kind, and what is asked of kinds are counts of fixed bytes.
+# Thousands of messages may be weighed before a request. So no regular expression reads the text:
+# each byte is mapped to its kind, and only fixed byte strings of kinds are counted.
 _KINDS = _kinds(
     {
         "a": ascii_lowercase,
@@ -299,7 +299,7 @@ def _weight(text: str) -> float:
 
 
 def _dense_weight(text: str) -> tuple[float, str]:
-    """Return the weight of what has no words, and the text without it."""
+    """Return the weight of runs without words, and the text without them."""
     weight, runs = 0.0, " ".join(_RUN.findall(text))
     for pattern, rate in _DENSE:
         if dense := pattern.findall(runs):
@@ -309,7 +309,7 @@ def _dense_weight(text: str) -> tuple[float, str]:
 
 
 def _pieces(kinds: bytes) -> int:
-    """Return how many pieces a tokenizer makes of the ASCII in a text, which is given by kinds."""
+    """Return how many pieces a tokenizer makes of ASCII text, given as the kinds of its bytes."""
     words = len(kinds.translate(_LOWER).split()) + len(kinds.translate(_UPPER).split())
     words -= kinds.count(b"Aa") - kinds.count(b"AAa")  # "Word" is one, "HTTPword" two
     threes = kinds

@@ -1,7 +1,7 @@
-"""The user's word about the context, applied to a path: left out, or pinned (F12). Sans-IO.
+"""Apply the user's context edits to a path: messages left out or pinned (F12). Sans-IO.
 
-An answer and the results of its calls stay or go together: without its answer a result is left out,
-and a pinned one pins the other. A result that is left out alone leaves a sentence in its place.
+An answer and the results of its calls stay or go together: leaving out an answer leaves out its
+results, and pinning one pins both. A result left out alone is replaced by a sentence.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -18,12 +18,12 @@ _LEFT_OUT = (
 
 
 def in_force(path: Iterable[Message], edits: ContextEdits) -> list[Message]:
-    """Return a path without the summaries that the user took back."""
+    """Return a path without the summaries that the user left out."""
     return [one for one in path if not (one.is_summary and one.id in edits.left_out)]
 
 
 def without_left_out(messages: Sequence[Message], edits: ContextEdits) -> list[Message]:
-    """Return the messages without those that are left out; results of answers that stay, stay."""
+    """Return the messages without those left out; results go only with their answers."""
     if not edits.left_out:
         return list(messages)
     gone = frozenset(edits.left_out)
@@ -48,7 +48,7 @@ def without_results(messages: Iterable[Message], edits: ContextEdits) -> list[Me
 
 
 def pinned_on(path: Iterable[Message], edits: ContextEdits) -> frozenset[str]:
-    """Return the ids of what is pinned on a path: with an answer its results, and vice versa."""
+    """Return the ids of pinned messages on a path; answers and their results count together."""
     if not edits.pinned:
         return frozenset()
     found: set[str] = set()
@@ -65,7 +65,7 @@ def pinned_on(path: Iterable[Message], edits: ContextEdits) -> frozenset[str]:
 
 
 def only_pinned(messages: Iterable[Message], pinned: Collection[str]) -> list[Message]:
-    """Return those of the messages that stay beside a summary of them."""
+    """Return the pinned messages, which stay beside a summary, without older summaries."""
     return [one for one in messages if one.id in pinned and not one.is_summary]
 
 
