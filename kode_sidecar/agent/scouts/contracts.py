@@ -1,4 +1,4 @@
-"""What scouts need from a session, and what they bring back. Open to all rooms."""
+"""Define what scouts need from a session, and what they return. Open to all packages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -63,9 +63,9 @@ ReportState = Literal[Outcome, "refused"]
 
 
 class ExploreReport(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What one scout brings back.
+    """The report of one scout.
 
-    Unless `done` it is partial and `note` says why; `read` then names the files it had read.
+    Unless `done` it is partial: `note` says why, and `read` names the files that the scout read.
     `left_out` counts findings that did not fit.
     """
 
@@ -88,13 +88,13 @@ class ScoutLog(Protocol):
         ...
 
     def close(self) -> None:
-        """Release it."""
+        """Close the file."""
         ...
 
 
 @dataclass(frozen=True)
 class ScoutServices:
-    """Shared by all scouts. `system_prompt` is the scout's; KodeError `ConfigInvalid`."""
+    """Shared by all scouts. `system_prompt` returns theirs, or raises KodeError `ConfigInvalid`."""
 
     model: ModelClient
     clock: Clock
@@ -110,11 +110,11 @@ class ScoutServices:
 
 @dataclass(frozen=True)
 class ExploreRequest:
-    """One `explore` call of a session: what its scouts read with, and where they report.
+    """One `explore` call of a session: the tools of its scouts, and where they report.
 
-    `tools` are those that read, and see what the session sees; `text_of` is that text of a path,
-    LF line ends, and raises KodeError. `emit` takes `scout.updated`, and its `flow` ends scouts
-    with their turn. `spend` counts each answer, `open_log` makes a scout's record.
+    `tools` only read, and see what the session sees; `text_of` returns a path's text as the session
+    sees it, with LF line ends, or raises KodeError. `emit` takes `scout.updated`, and its `flow`
+    ends scouts with their turn. `spend` counts each answer, `open_log` makes a scout's record.
     """
 
     call: ToolCall

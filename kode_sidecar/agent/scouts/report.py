@@ -1,4 +1,4 @@
-"""A scout's report: handed in, its quotes checked, cut to its budget. Sans-IO."""
+"""Accept a scout's report, check its quotes, and cut it to its budget. Sans-IO."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -31,7 +31,7 @@ class ReportFindingsParams(Struct, forbid_unknown_fields=True):
 
 
 def report_findings_tool(accept: Callable[[ReportFindingsParams], None]) -> Tool:
-    """Make the tool of one scout; `accept` keeps the report, and the scout ends."""
+    """Make the tool of one scout; `accept` takes the report, and the scout ends."""
 
     async def run(params: ReportFindingsParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         accept(params)
@@ -43,7 +43,7 @@ def report_findings_tool(accept: Callable[[ReportFindingsParams], None]) -> Tool
 
 
 def checked(finding: Finding, text_of: Callable[[str], str]) -> CheckedFinding:
-    """Return the finding with the verdict on its evidence; `text_of` raises KodeError."""
+    """Return the finding, marked verified or not; `text_of` may raise KodeError."""
     try:
         text = text_of(finding.path)
     except KodeError:
@@ -55,8 +55,8 @@ def checked(finding: Finding, text_of: Callable[[str], str]) -> CheckedFinding:
 def is_quoted(finding: Finding, text: str) -> bool:
     """True if the cited lines of `text` hold the quote.
 
-    Blanks count as one, whatever their number: models trim and re-indent what they copy. An empty
-    quote is no evidence.
+    A run of blanks counts as one: models trim and re-indent what they copy. An empty quote is no
+    evidence.
     """
     lines = split_lines(text)[finding.start_line - 1 : finding.end_line]
     cited = _words("".join(lines))
@@ -77,10 +77,10 @@ def as_json(reports: Sequence[ExploreReport]) -> str:
 
 
 def fitted(report: ExploreReport, budget: int) -> ExploreReport:
-    """Return the report in at most `budget` bytes of JSON; `left_out` counts what went.
+    """Return the report in at most `budget` bytes of JSON; `left_out` counts dropped findings.
 
-    Findings go first, from the last one on; then the names of what was read, then open questions,
-    then the ends of texts.
+    Drops findings first, from the last one on; then names of read files, then open questions, then
+    the ends of texts.
     """
     while report.findings and _size(report) > budget:
         left_out = report.left_out + 1

@@ -1,6 +1,6 @@
-"""The limits of scouts and the rules of their calls (D3, D4, D6). Sans-IO.
+"""Define the limits of scouts and the rules for their calls (D3, D4, D6). Sans-IO.
 
-What a scout has used and the time come in as values.
+A scout's use and the time are passed in as values.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 MAX_TASKS = 5
-"""Tasks of one `explore`, and scouts at once in a session."""
+"""The most tasks of one `explore`, and the most scouts at once in a session."""
 REPORT = "report_findings"
 READ = "read_file"
 
@@ -19,10 +19,10 @@ Refusal = Literal["read_first", "report_now", "reported"]
 
 @dataclass(frozen=True)
 class ScoutLimits:
-    """What scouts may use; times in seconds on the monotonic clock.
+    """The limits of a scout; times in seconds on the monotonic clock.
 
     `calls` counts all but `report_findings`; `prompt_tokens` is the host's count of a scout's
-    history, at most `window_share` of the model's window. Beyond either, and after `report_after`,
+    history, at most `window_share` of the model's window. Beyond either, or after `report_after`,
     a scout can only report; after `seconds` it ends. `report_bytes` is the JSON of one report in
     UTF-8, about three bytes a token.
     """
@@ -40,7 +40,7 @@ class ScoutLimits:
 class ScoutUse(Struct, frozen=True, kw_only=True):
     """What a scout has used: `calls` other than reports, `reads` that succeeded.
 
-    `prompt_tokens` is the size of its newest question to the model, as the host counts.
+    `prompt_tokens` is the size of its newest request and answer, as the host counts.
     """
 
     calls: int = 0
@@ -50,9 +50,9 @@ class ScoutUse(Struct, frozen=True, kw_only=True):
 
 
 def check(use: ScoutUse, tool: str, elapsed: float, limits: ScoutLimits) -> Refusal | None:
-    """Return why a call must not run, None if it may; asked before each one.
+    """Return why a call must not run, None if it may; checked before each call.
 
-    A report needs a successful read, but not from a scout that cannot read any more.
+    A report needs a successful read, except from a scout that can no longer read.
     """
     if use.reported:
         return "reported"
@@ -64,7 +64,7 @@ def check(use: ScoutUse, tool: str, elapsed: float, limits: ScoutLimits) -> Refu
 
 
 def must_report(use: ScoutUse, elapsed: float, limits: ScoutLimits) -> bool:
-    """True once a report is all that is left to do."""
+    """True if the scout can only report from now on."""
     return (
         use.calls >= limits.calls
         or use.prompt_tokens >= limits.prompt_tokens
@@ -73,7 +73,7 @@ def must_report(use: ScoutUse, elapsed: float, limits: ScoutLimits) -> bool:
 
 
 def called(use: ScoutUse, tool: str) -> ScoutUse:
-    """Return the use after a call was let through."""
+    """Return the use after a call was allowed."""
     return use if tool == REPORT else replace(use, calls=use.calls + 1)
 
 

@@ -1,4 +1,4 @@
-"""Scouts from question to report: one `ScoutRun` each, side by side in a `Dispatch`.
+"""Run scouts from question to report: one `ScoutRun` each, in parallel in a `Dispatch`.
 
 All state of a scout is in its `ScoutRun`.
 """
@@ -68,7 +68,7 @@ LAST_WORDS = "No tool runs any more. Say in plain text what you found out, with 
 
 
 class ScoutRun:
-    """Runs once. Whatever happens to the scout is told in its report, except a cancelled turn."""
+    """Runs one scout once. Its report covers every outcome, except a cancelled turn."""
 
     def __init__(self, task: ExploreTask, request: ExploreRequest, services: ScoutServices) -> None:
         self._id = services.new_id("scout")
@@ -97,7 +97,7 @@ class ScoutRun:
         return fitted(self._report(state, note), self._limits.report_bytes)
 
     async def _outcome(self) -> tuple[Outcome, str]:
-        """Return how it ended and, if not well, what the report says of it."""
+        """Return how the scout ended and, unless `done`, the note for its report."""
         seconds = self._limits.seconds
         deadline = asyncio.timeout(seconds)
         note = "The scout ended without a report."
@@ -186,7 +186,7 @@ class ScoutRun:
         return tuple(self._ruled(tool) for tool in tools)
 
     def _ruled(self, tool: Tool) -> Tool:
-        """Return the tool behind the rules."""
+        """Return the tool with the scout's rules applied."""
 
         async def run(params: object, call: ToolCall) -> ToolOutcome:
             refusal = check(self._use, tool.name, self._elapsed(), self._limits)
@@ -211,7 +211,7 @@ class ScoutRun:
         self._accepted = params
 
     def _due(self) -> str | None:
-        """Return the order to report, once it is due and only once."""
+        """Return the instruction to report once it is due, and only once."""
         if self._state_told == "reporting" or not must_report(
             self._use, self._elapsed(), self._limits
         ):
@@ -246,7 +246,7 @@ class ScoutRun:
         )
 
     def _tell(self, state: ScoutState) -> None:
-        """Emit the state; nothing follows `reporting` but an end."""
+        """Emit the state; after `reporting` only an end state follows."""
         if state == "running" and self._state_told == "reporting":
             state = "reporting"
         if state == self._state_told == "reporting":
@@ -283,7 +283,7 @@ def _within(limits: ScoutLimits, window: int | None) -> ScoutLimits:
 
 
 class _SilentEmit:
-    """A scout's `Emit`: nobody but its record hears what it says; it ends with its turn."""
+    """A scout's `Emit`: drops its events, which its record keeps; `flow` ends it with its turn."""
 
     def __init__(self, session: Emit) -> None:
         self._session = session
@@ -297,7 +297,7 @@ class _SilentEmit:
 
 
 class Dispatch:
-    """The scouts of one session, at most `limits.at_once` of them; none waits for a place."""
+    """The scouts of one session, at most `limits.at_once` at a time, without a queue."""
 
     def __init__(self, services: ScoutServices) -> None:
         self._services = services
@@ -306,9 +306,9 @@ class Dispatch:
     async def explore(
         self, tasks: Sequence[ExploreTask], request: ExploreRequest
     ) -> list[ExploreReport]:
-        """Return a report for every task, in order; a task without a place is refused at once.
+        """Return a report for every task, in order; tasks above the limit are refused at once.
 
-        What becomes of one scout does nothing to another. Raises asyncio.CancelledError when the
+        One scout's failure does not affect the others. Raises asyncio.CancelledError when the
         turn is cancelled, after all of them have ended.
         """
         free = max(0, self._services.limits.at_once - self._out)
@@ -323,7 +323,7 @@ class Dispatch:
     ) -> asyncio.Task[ExploreReport]:
         self._out += 1
         scout = group.create_task(ScoutRun(task, request, self._services).run(), name="scout")
-        # Not in the scout itself: one that is cancelled before it begins runs no clean-up.
+        # As a callback, because a scout cancelled before it begins runs no clean-up.
         scout.add_done_callback(self._back)
         return scout
 
