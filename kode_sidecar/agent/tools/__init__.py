@@ -1,1 +1,1 @@
-"""The tools on offer; one file = params struct and run."""
+"""The tools for the model; one file holds a params struct and its `run`."""

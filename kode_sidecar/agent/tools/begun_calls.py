@@ -1,7 +1,7 @@
-"""What a call that the model is still writing would change so far, as far as it is finished. Pure.
+"""Find the changes of a call that the model is still writing. Pure.
 
-A patch is finished up to its last chunk but one, a whole text up to the lines that agree again
-with those of the file. What does not fit shows nothing: it is refused later, with the reason.
+A patch counts up to its last chunk but one, a whole text up to the last lines that match the file
+again. Changes that do not fit are not shown: the complete call is refused later, with the reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +29,14 @@ from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 _AGREEING_LINES = 3
-"""So many lines must agree before what stands above them is believed to be finished."""
+"""This many lines must match before the change above them counts as finished."""
 _TRIES = 3
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 
 
 @dataclass(frozen=True)
 class BegunFile:
-    """A file of a call: what its `rewrite` makes of it, or the `text` of a new one."""
+    """A file in an unfinished call: the `rewrite` of it, or the `text` of a new file."""
 
     path: str
     rewrite: Rewrite | None = None
@@ -44,7 +44,7 @@ class BegunFile:
 
 
 def begun_files(name: str, arguments: GrowingArguments, shown: Freshness) -> list[BegunFile]:
-    """Return the files that a call of the tool `name` would change, as far as it came."""
+    """Return the files that an unfinished call of the tool `name` would change so far."""
     members = arguments.members
     texts = {**members, **{key: _lines(text) for key, text in arguments.unfinished.items()}}
     try:
@@ -90,9 +90,9 @@ def _whole_file(texts: dict[str, str], shown: Freshness) -> Iterator[BegunFile]:
 
 
 def begun_text(text: str, begun: str) -> str:
-    """Return `text` with the changes of it that whole lines `begun` of a new one have finished."""
+    """Return `text` with the finished changes of `begun`, the first whole lines of a new text."""
     old, new = split_lines(text), split_lines(begun)
-    runs = diff_lines(old, [*new, "\0"])  # the last run is what is not written yet
+    runs = diff_lines(old, [*new, "\0"])  # the last run is the unwritten rest
     sure = [at for at, (one, other) in enumerate(pairwise(runs)) if _agree(one, other)]
     parts: list[str] = []
     at = 0
@@ -107,7 +107,7 @@ def _agree(run: Sequence[int], following: Sequence[int]) -> bool:
 
 
 def _begun_patch(text: str) -> tuple[FilePatch, ...]:
-    """Return the files of a patch that is not finished, with the chunks that are."""
+    """Return the files of an unfinished patch, with their finished chunks."""
     unified = _BEGIN not in text
     lines = text.split("\n")
     marks = [at for at in range(len(lines)) if _begins_anew(lines, at, unified=unified)]
@@ -123,7 +123,7 @@ def _begun_patch(text: str) -> tuple[FilePatch, ...]:
 
 
 def _begins_anew(lines: Sequence[str], at: int, *, unified: bool) -> bool:
-    """Return whether a chunk or a file begins in a line, so that what is above it is finished."""
+    """Return whether a chunk or file begins at a line: then everything above is finished."""
     line = lines[at].lstrip()
     if not unified:
         return line.startswith("@@") or (line.startswith("*** ") and " of File" not in line)
@@ -132,7 +132,7 @@ def _begins_anew(lines: Sequence[str], at: int, *, unified: bool) -> bool:
 
 
 def _adds_file(lines: Sequence[str], marks: Sequence[int]) -> bool:
-    """Return whether the last lines are those of a new file: each is finished where it ends."""
+    """Return whether the last lines belong to a new file: there each whole line counts."""
     if not marks:
         return False
     new = lines[marks[-1]].lstrip().startswith("*** Add File: ")
@@ -140,5 +140,5 @@ def _adds_file(lines: Sequence[str], marks: Sequence[int]) -> bool:
 
 
 def _lines(text: str) -> str:
-    """Return the lines of a text that are written to their ends."""
+    """Return the complete lines of a text."""
     return text[: text.rfind("\n") + 1]

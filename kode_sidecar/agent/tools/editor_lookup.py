@@ -1,4 +1,4 @@
-"""`diagnostics`, `definition`, `references`, `symbols`: what the editor's language servers know."""
+"""`diagnostics`, `definition`, `references`, `symbols`: query the editor's language servers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,9 +86,9 @@ class SymbolsParams(Struct, forbid_unknown_fields=True):
 
 
 class _Line(NamedTuple):
-    """A line of the answer: a file by its name for the model, a line from 1 on, and what is said.
+    """A line of the answer: a displayed path, a line number from 1, and a text.
 
-    `number` is 0 where the model sees no such line.
+    `number` is 0 if the model does not see that line.
     """
 
     path: str
@@ -119,7 +119,7 @@ class EditorLookup:
     on_shown: OnShown
 
     async def diagnostics(self, params: DiagnosticsParams, _call: ToolCall) -> ToolOutcome:
-        """The tool of that name. Raises KodeError, as all here."""
+        """Run the `diagnostics` tool. Raises KodeError, as all methods here."""
         seen = None if params.path is None else await self.see(params.path)
         found = await self.servers.diagnostics(seen and seen.document.uri)
         told: list[tuple[int, _Line]] = []
@@ -141,7 +141,7 @@ class EditorLookup:
         return _outcome(head, (line.shown() for _, line in told), len(told))
 
     async def definition(self, params: DefinitionParams, _call: ToolCall) -> ToolOutcome:
-        """The tool of that name."""
+        """Run the `definition` tool."""
         uri, position = await self.place(params.path, params.line, params.symbol)
         found = await self.servers.definition(uri, position)
         places = [(one.uri, one.range) for one in found.locations]
@@ -153,7 +153,7 @@ class EditorLookup:
         return _outcome(head, lines, len(places))
 
     async def references(self, params: ReferencesParams, _call: ToolCall) -> ToolOutcome:
-        """The tool of that name."""
+        """Run the `references` tool."""
         uri, position = await self.place(params.path, params.line, params.symbol)
         found = await self.servers.references(uri, position)
         places = [(one.uri, one.range) for one in found.locations]
@@ -163,7 +163,7 @@ class EditorLookup:
         return _outcome(head, lines, len(places))
 
     async def symbols(self, params: SymbolsParams, _call: ToolCall) -> ToolOutcome:
-        """The tool of that name."""
+        """Run the `symbols` tool."""
         if (params.path is None) == (not params.query):
             raise KodeError("InvalidArguments", "Give `path` or `query`, one of the two.")
         seen = None if params.path is None else await self.see(params.path)
@@ -174,7 +174,7 @@ class EditorLookup:
         return _outcome(head, (line.shown() for line in lines), len(found.symbols))
 
     async def see(self, path: str) -> _Seen:
-        """A file by its path, as the model sees it; what is only proposed has no place here."""
+        """Return a file as the model sees it. Raises KodeError `NotFound` if only proposed."""
         document = await self.files.load(path, "read")
         added = any(document.path == place.path for place in self.files.added())
         if added and not document.is_open:
@@ -184,20 +184,20 @@ class EditorLookup:
         return _Seen(document, text, split_lines(text), LineMap(text, document.lf_text))
 
     async def place(self, path: str, line: int, symbol: str) -> tuple[str, Position]:
-        """Where the editor has a symbol that the model sees."""
+        """Return the editor's position of a symbol that the model sees."""
         seen = await self.see(path)
         encoding = self.workspace.position_encoding
         return seen.document.uri, place_of_symbol(seen.document, seen.text, line, symbol, encoding)
 
     async def _see_uri(self, uri: str) -> _Seen | None:
-        """None for a file that is none of the model's: outside, gone, with credentials."""
+        """Return a file; None if the model may not see it: outside, deleted, with credentials."""
         try:
             return await self.see(uri)
         except KodeError:
             return None
 
     async def _lines_at(self, places: Sequence[tuple[str, Range]]) -> list[_Line]:
-        """Each place with the line that the model sees there."""
+        """Return each place with the line that the model sees there."""
         seen: dict[str, _Seen | None] = {}
         lines: dict[tuple[str, int], _Line] = {}
         for uri, span in places[: 10 * MAX_LINES]:
@@ -230,7 +230,7 @@ class EditorLookup:
 
 
 def editor_lookup_tools(lookup: EditorLookup) -> Mapping[str, Callable[[], Tool]]:
-    """What makes each of the tools, by its name."""
+    """Return the functions that make the tools, by name."""
     definition, references = partial(_place_card, "Definition"), partial(_place_card, "References")
     read = partial(Tool, read_only=True, kind="read")
     search = partial(Tool, read_only=True, kind="search")
@@ -265,7 +265,7 @@ def _diagnostic(name: str, found: EditorDiagnostic, lines: LineMap) -> _Line:
 
 
 def diagnostic_text(found: EditorDiagnostic) -> str:
-    """Return a diagnostic in one line, without its place."""
+    """Return a diagnostic on one line, without its place."""
     source = "".join((found.source, f"({found.code})" if found.code else ""))
     told = " ".join(filter(None, (_SEVERITIES.get(found.severity, "note"), source)))
     return cut_line(one_line(f"{told}: {found.message}"), MAX_LINE_CHARS)

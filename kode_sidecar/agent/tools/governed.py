@@ -1,4 +1,4 @@
-"""Tools under a policy (B9): a refused call is a result that says why, and the work goes on."""
+"""Apply a policy to tools (B9): a refused call returns the reason, and the work goes on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Subject:
-    """What a call is about, as rules know it: a path, the words of a command, or "".
+    """What a call acts on, in the form of rules: a path, the words of a command, or "".
 
-    `shown` is what the model is told instead of `name`.
+    `shown` replaces `name` in texts for the model.
     """
 
     name: str
@@ -27,12 +27,12 @@ Subjects = Callable[[Any], Sequence[Subject]]
 
 
 def no_subject(_params: object) -> Sequence[Subject]:
-    """Return no subject, for a tool that is allowed or denied as a whole."""
+    """Return an empty subject, for a tool that is allowed or denied as a whole."""
     return (Subject(""),)
 
 
 def path_subject(workspace: Workspace) -> Subjects:
-    """Make subjects of the path that a tool reads, as the guard spells it."""
+    """Return a function that gives the path a tool reads, in the guard's spelling."""
 
     def subjects(params: object) -> Sequence[Subject]:
         path = getattr(params, "path", None) or getattr(params, "directory", None) or "."
@@ -42,7 +42,7 @@ def path_subject(workspace: Workspace) -> Subjects:
 
 
 def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
-    """Raises KodeError `Denied`, which tells the model to go on without."""
+    """Raise KodeError `Denied` unless the policy allows a call; it tells the model to go on."""
     verdict = policy.verdict(tool, subject.name, sensitive=subject.sensitive)
     if not verdict.allowed:
         name, _, operation = tool.partition(":")
@@ -56,7 +56,7 @@ def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
 
 
 def governed(tool: Tool, policy: Policy, subjects: Subjects = no_subject) -> Tool:
-    """Return the tool behind the policy; one that may do nothing is known, but not offered.
+    """Return the tool limited by the policy; a tool that is always denied is not offered.
 
     `subjects` may raise KodeError for a path that the guard refuses.
     """

@@ -1,4 +1,4 @@
-"""Runs a command in the sandbox, and finds what it did to files that run code later."""
+"""Run a command in the sandbox, and find files it changed that may run code later."""
 
 import asyncio
 import json
@@ -25,9 +25,9 @@ async def run_jailed(
     search_path: Sequence[Path],
     on_output: Callable[[bytes], None],
 ) -> tuple[CommandEnd, str]:
-    """Return how it ended, and what the user must know of files that changed meanwhile, or "".
+    """Run a command; return its end and a warning about changed files, or "".
 
-    `sandbox` is bubblewrap. Raises KodeError `ToolFailed` where it cannot be started.
+    `sandbox` is bubblewrap. Raises KodeError `ToolFailed` if it cannot be started.
     """
     roots = _outermost([root.real for root in workspace.roots])
     async with alone_in(roots):
@@ -60,7 +60,7 @@ async def _run_alone(
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Return those that lie in no other one, each once: a folder has the rules of its outermost."""
+    """Return folders that lie in no other one: inner ones have the rules of the outermost."""
     return [
         one
         for one in dict.fromkeys(folders)
@@ -69,7 +69,7 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
 
 
 def _quoted(name: str) -> str:
-    """Return a name that a command chose, so that it cannot look like something else."""
+    """Quote a name chosen by a command, so that it cannot pose as other text."""
     quoted = json.dumps(cut_line(name, _MAX_NAME_CHARS), ensure_ascii=False)
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
 

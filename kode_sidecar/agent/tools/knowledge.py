@@ -1,4 +1,4 @@
-"""What outlives the conversation: `load_skill` reads a skill, `write_memory` keeps a fact."""
+"""Tools beyond the conversation: `load_skill` reads a skill, `write_memory` stores a fact."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,9 +32,9 @@ class LoadSkillParams(Struct, forbid_unknown_fields=True):
 
 
 def load_skill_tool(catalog: Callable[[], SkillCatalog], budget: int = SKILL_BYTES) -> Tool:
-    """Make `load_skill`; offer it where there are skills.
+    """Make `load_skill`; offer it only if there are skills.
 
-    `catalog` gives the skills on offer, `budget` how many bytes one call may bring.
+    `catalog` returns the skills, `budget` is how many bytes one call may return.
     """
 
     async def run(params: LoadSkillParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -90,7 +90,7 @@ class WriteMemoryParams(Struct, forbid_unknown_fields=True):
 
 
 def write_memory_tool(memory: Memory, scope_of: Callable[[About], str]) -> Tool:
-    """Make `write_memory`; offer it unless memory is off. `scope_of` names the scope of a fact."""
+    """Make `write_memory`; offer it unless memory is off. `scope_of` returns a fact's scope."""
 
     async def run(params: WriteMemoryParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         content = without_controls(params.content).strip()

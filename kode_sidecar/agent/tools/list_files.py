@@ -1,4 +1,4 @@
-"""`list_files`: the files below a folder, without ignored ones, with unsaved new ones."""
+"""`list_files`: list the files below a folder, with unsaved new ones, without ignored ones."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ class ListFilesParams(Struct, forbid_unknown_fields=True):
 
 
 def list_files_tool(workspace: Workspace, files: SessionFileView | None = None) -> Tool:
-    """Make the tool. `files` has the session's proposals in it.
+    """Make the tool. `files` includes the session's proposals.
 
     The walk runs in a thread and ends when the call is cancelled.
     """
@@ -104,7 +104,7 @@ def _beyond_disk(
     starts: Sequence[Location],
     matches: Callable[[str], bool],
 ) -> list[tuple[list[str], str]]:
-    """Return files that are not on disk: open in the editor, or to be created or moved there."""
+    """Return files that are not on disk: open in the editor, or proposed."""
     removed = {location.real for location in files.removed()}
     found = {
         location.real: (location, "open in the editor, not on disk")

@@ -1,4 +1,4 @@
-"""Proposed edits: where they go, what became of them, and what the model reads about that."""
+"""Define where proposed edits go, their outcome, and its report to the model."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,19 +16,18 @@ T = TypeVar("T")
 Rewrite = Callable[[Document, str], str]
 """`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
 
-It may be called again on a later text, and on another thread. It raises KodeError where it does not
+It may be called again on a later text, and on another thread. It raises KodeError if it does not
 fit.
 """
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """What became of a proposal. `before` and `after` are the session's text, LF line ends.
+    """The outcome of a proposal. `before` and `after` are the session's text, LF line ends.
 
-    `text` is the text the session sees now. `message` tells the model what was done with the
-    hunks, `summary` says it in a few words. A file that was created has no text before, one that
-    was deleted none after; `path` of a moved one is its new name. `runs` are the lines that change,
-    where they are known.
+    `text` is what the session sees now. `message` reports the outcome of the hunks to the model,
+    `summary` in a few words. A created file has no text before, a deleted one none after; `path`
+    of a moved file is its new name. `runs` are the changed lines, if known.
     """
 
     path: str
@@ -43,29 +42,28 @@ class Proposed:
 
 
 async def apart(chars: int, work: Callable[[], T]) -> T:
-    """Do pure work on a text of so many characters, beside the event loop where it is large."""
+    """Do pure work on a text of `chars` characters, on a thread if the text is large."""
     return work() if chars < LARGE_CHARS else await asyncio.to_thread(work)
 
 
 class Proposals(Protocol):
     """Where edits go: the change sets of a session, or the sandbox of a run.
 
-    What exists is what `SessionFiles` says. Every method raises KodeError: `Denied` when the user
-    or a rule refuses the target, and what `SessionFiles.document` raises.
+    `SessionFiles` defines which files exist. Every method raises KodeError: `Denied` if the user or
+    a rule refuses the target, and the errors of `SessionFiles.document`.
     """
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """Propose what `rewrite` makes of the file, as hunks; also raises what that raises.
+        """Propose the result of `rewrite` as hunks; also raises the errors of `rewrite`.
 
-        A file whose creation is still pending is one like any other: the text to create it with
-        changes.
+        A file whose creation is pending can be edited, too: this changes the text to create.
         """
         ...
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
-        """Propose a new file with this text; its lines end as most of them do, in LF or CRLF.
+        """Propose a new file; all its lines get the most common line end, LF or CRLF.
 
-        Raises `ToolFailed` where there is one.
+        Raises `ToolFailed` if the file exists.
         """
         ...
 
@@ -74,14 +72,14 @@ class Proposals(Protocol):
         ...
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
-        """Propose to delete a file. One whose creation is pending is merely taken back."""
+        """Propose to delete a file. If its creation is pending, only withdraw that."""
         ...
 
 
 def text_report(proposed: Proposed, notes: Sequence[str] = (), tiers: Sequence[Tier] = ()) -> str:
-    """Return what the model reads of a changed text: what was done, the new revision, the diff.
+    """Return the report of a changed text for the model: the outcome, the new revision, the diff.
 
-    `tiers` say how exactly the quoted texts were found.
+    `tiers` say how exactly the quoted texts matched.
     """
     before, after = split_lines(proposed.before), split_lines(proposed.after)
     diff = unified_diff(before, after, proposed.path, runs=proposed.runs).rstrip("\n")
@@ -89,7 +87,7 @@ def text_report(proposed: Proposed, notes: Sequence[str] = (), tiers: Sequence[T
 
 
 def head(proposed: Proposed, tiers: Sequence[Tier] = ()) -> str:
-    """Return the file and the revision that the model may name from now on."""
+    """Return the file and the revision that the model can refer to from now on."""
     facts = [proposed.path, f"base_rev {text_rev(proposed.text)[:12]}"]
     if tiers:
         facts.append("matched: " + ", ".join(dict.fromkeys(tiers)))

@@ -1,4 +1,4 @@
-"""`propose_edit`: changes of one file, or a patch of several, proposed to the user."""
+"""`propose_edit`: propose changes of one file, or a patch of several, to the user."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
 
-# The names that models use for the arguments of `propose_edit`, besides the right ones.
+# Wrong names that models use for the arguments of `propose_edit`.
 PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
 _EDITS_NAMES = ("edit", "replacements", "changes")
 _OLD_NAMES = ("old_string", "oldText", "old_str", "old_text", "oldString", "search")
@@ -85,7 +85,7 @@ class ProposeEditParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class EditCall:
-    """A call as it was understood: edits of one file, or of several in a patch."""
+    """A parsed call: edits of one file, or of several in a patch."""
 
     request: ProposeEditParams | tuple[FilePatch, ...]
     repairs: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def _accept(arguments: Mapping[str, Any]) -> EditCall:
 
 
 def _rewrite(params: ProposeEditParams, shown: Freshness) -> QuotedEdits | LineEdit:
-    """Raises KodeError `InvalidArguments`."""
+    """Return the rewrite of a call. Raises KodeError `InvalidArguments`."""
     base_rev = params.base_rev or ""
     if params.range is None:
         if not params.edits or params.new_content is not UNSET:
@@ -149,7 +149,7 @@ def _mixed(message: str) -> KodeError:
 
 
 def patch_in(arguments: Mapping[str, Any]) -> tuple[FilePatch, ...]:
-    """Return the files of a patch, none where the arguments are no patch.
+    """Return the files of a patch; none if the arguments are no patch.
 
     Raises msgspec.ValidationError.
     """
@@ -166,7 +166,7 @@ def patch_in(arguments: Mapping[str, Any]) -> tuple[FilePatch, ...]:
 
 
 def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the arguments by the names that `propose_edit` offers, and what was read as what."""
+    """Return the arguments under their right names, and a list of the repairs."""
     given = dict(arguments)
     repairs = rename(given, {"path": PATH_NAMES, "edits": _EDITS_NAMES})
     if "edits" not in given and not {*_OLD_NAMES, "old"}.isdisjoint(given):
@@ -188,7 +188,7 @@ def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 
 
 def rename(given: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Give values their right names, in place, where those are free; return what was renamed."""
+    """Rename values in place to their right names, where those are free; return the renamings."""
     repairs: list[str] = []
     for right, others in names.items():
         other = next((name for name in others if name in given), None)
@@ -217,10 +217,10 @@ def _parsed(text: str) -> object:
 async def propose_patch(
     patch: Sequence[FilePatch], proposals: Proposals, files: SessionFileView, call: ToolCall
 ) -> list[tuple[Proposed, str]]:
-    """Propose all files of a patch; return each proposal with what the model is told of it.
+    """Propose all files of a patch; return each proposal with the report for the model.
 
-    Everything is tried first: all of the patch fits, or nothing is proposed. Raises KodeError; its
-    message names what was proposed already, where the user or another edit came between.
+    All files are tried first: the whole patch fits, or nothing is proposed. Raises KodeError; its
+    message names files proposed already, if the user or another edit intervened.
     """
     for file in patch:
         _try(file, files)
@@ -237,7 +237,7 @@ async def propose_patch(
 
 
 def _try(file: FilePatch, files: SessionFileView) -> None:
-    """Raises the KodeError that proposing it would end with."""
+    """Raise the KodeError that proposing a file would raise."""
     match file:
         case FileAdd(path, text):
             check_omission(text, "", f"{path}: ")
@@ -254,7 +254,7 @@ def _try(file: FilePatch, files: SessionFileView) -> None:
 
 
 def _check_free(path: str, files: SessionFileView) -> None:
-    """Raises KodeError where there is a file."""
+    """Raise KodeError if there is a file at the path."""
     try:
         files.document(path, purpose="edit")
     except KodeError as error:
@@ -267,7 +267,7 @@ def _check_free(path: str, files: SessionFileView) -> None:
 async def _propose(
     file: FilePatch, proposals: Proposals, call: ToolCall, done: list[tuple[Proposed, str]]
 ) -> None:
-    """Propose one file of a patch; of one that moves, the changes first."""
+    """Propose one file of a patch; for a moved file, the changes before the move."""
     match file:
         case FileAdd():
             proposed = await proposals.propose_create(file.path, file.text, call)

@@ -1,4 +1,4 @@
-"""`propose_file`: whole files, created, overwritten, moved or deleted, as proposals."""
+"""`propose_file`: propose to create, overwrite, move or delete whole files."""
 
 import logging
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class ProposeFileParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class FileCall:
-    """A call as it was understood."""
+    """A parsed call, with the repairs of its arguments."""
 
     params: ProposeFileParams
     repairs: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def propose_file_tool(proposals: Proposals, files: SessionFileView, shown: Fresh
         return proposed, f"{proposed.message}\n{head(proposed)}"
 
     def _note_known(path: str) -> None:
-        """Note that the model knows the file it wrote, unless the user said no to it."""
+        """Note that the model knows the file it wrote, unless the user rejected it."""
         with suppress(KodeError):
             document = files.document(path, purpose="read")
             text = files.view(document).text_lf

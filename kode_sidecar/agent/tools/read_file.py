@@ -1,4 +1,4 @@
-"""`read_file`: numbered lines of one file, as this session sees it."""
+"""`read_file`: return numbered lines of one file, as this session sees it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -34,7 +34,7 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 def read_file_tool(
     workspace: Workspace, files: SessionFileView | None = None, on_shown: OnShown | None = None
 ) -> Tool:
-    """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
+    """Make the tool. `files` includes the session's proposals; `on_shown` gets the shown lines."""
     seen = files or workspace
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -65,7 +65,7 @@ def _card(params: ReadFileParams) -> CallCard:
 
 
 def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
-    """Return the lines asked for; (1, 0) of an empty file."""
+    """Return the requested lines; (1, 0) for an empty file."""
     start = params.start or 1
     end = min(params.end or count, count)
     if params.end is not None and params.end < start:
@@ -78,11 +78,11 @@ def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
 
 
 def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
-    """Return the numbered lines that fit, and the number of the last of them."""
+    """Return the numbered lines that fit, and the last line number."""
     shown: list[str] = []
     room = MAX_CHARS
     asked = lines[start - 1 : min(end, start - 1 + MAX_LINES)]
-    # One look at all of them is quicker than one at each.
+    # One search in all lines is faster than one in each.
     harmless = CONTROL.search("".join(asked)) is None
     for line in asked:
         text = line.removesuffix("\n")
@@ -98,7 +98,7 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
 
 
 def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:
-    """Return `start` to `last` without the lines that were cut; (1, 0) of an empty file."""
+    """Yield the ranges of uncut lines from `start` to `last`; (1, 0) for an empty file."""
     for number in range(start, last + 1):
         if len(lines[number - 1]) > MAX_LINE_CHARS + 1:
             yield start, number - 1

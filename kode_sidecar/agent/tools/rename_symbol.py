@@ -1,4 +1,4 @@
-"""`rename_symbol`: a rename by the editor's language server, proposed as hunks of a change set."""
+"""`rename_symbol`: propose a rename by the editor's language server as hunks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,10 +39,10 @@ class RenameSymbolParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class _Renaming:
-    """The rewrite of one file: edits of the text that the editor's server saw.
+    """The rewrite of one file, from edits of the text that the language server saw.
 
-    It may be asked for the model's text, with pending edits in it, and again later: then each edit
-    must still find what it was to replace, in a line that nobody else has changed.
+    It may be applied to the model's text, with pending edits, and again later: each edit must
+    still find the text it replaces, in a line that has not changed otherwise.
     """
 
     name: str
@@ -90,7 +90,7 @@ def rename_symbol_tool(
     files: SessionFileView,
     proposals: Proposals,
 ) -> Tool:
-    """Make the tool of one session. All files fit, or nothing is proposed."""
+    """Make the tool of one session. It proposes nothing unless all files fit."""
 
     async def run(params: RenameSymbolParams, call: ToolCall) -> ToolOutcome:
         uri, position = await lookup.place(params.path, params.line, params.symbol)
@@ -113,7 +113,7 @@ def rename_symbol_tool(
 
 
 async def _renaming(file: RenamedFile, workspace: Workspace, files: SessionFileView) -> _Renaming:
-    """Try it on the text of now. Raises KodeError where it must not, or does not, fit."""
+    """Make a file's rewrite and try it on the current text. Raises KodeError if it does not fit."""
     name = workspace.display_path(file.uri)
     document = await files.load(file.uri, "edit")
     encoding = workspace.position_encoding

@@ -1,4 +1,4 @@
-"""`run_command`: one program, without a shell, in a folder of the workspace (off by default)."""
+"""`run_command`: run one program, without a shell, in a workspace folder (off by default)."""
 
 import asyncio
 import codecs
@@ -47,19 +47,19 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 def plain_lines(text: str) -> str:
-    """Return a text without colours; of a line written over and over, the last state."""
+    """Return a text without colours; an overwritten line appears in its last state."""
     lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
 
 
 class LiveOutput:
-    """Give it the output as it comes. Use with `with`: afterwards nothing more is told.
+    """Reports the newest output of a running command; leaving the `with` block stops it.
 
-    `tell` is the progress of a call: each time all that is to be shown, so that one may be lost.
+    `report` is the progress of a call: each report is complete, so one may be lost.
     """
 
-    def __init__(self, tell: Callable[[str, int | None, int | None], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str, int | None, int | None], None]) -> None:
+        self._report = report
         self._newest = b""
         self._timer: asyncio.TimerHandle | None = None
 
@@ -76,18 +76,18 @@ class LiveOutput:
             self._timer.cancel()
 
     def __call__(self, output: bytes) -> None:
-        """Take the next piece of it."""
+        """Take the next piece of output."""
         self._newest = (self._newest + output)[-_KEPT_BYTES:]
         if self._timer is None and output:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(EVERY_SECONDS, self._tell_newest)
+            self._timer = loop.call_later(EVERY_SECONDS, self._report_newest)
 
-    def _tell_newest(self) -> None:
+    def _report_newest(self) -> None:
         self._timer = None
         lines = plain_lines(self._newest.decode("utf-8", "replace")).split("\n")[-_LINES:]
         text = without_controls("\n".join(lines))
         if text.strip():
-            self._tell(text, None, None)
+            self._report(text, None, None)
 
 
 MAX_SECONDS = 600
@@ -120,7 +120,7 @@ class RunCommandParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class WantedCommand:
-    """A command that could run: with the file of its program, and the folder."""
+    """A command to be permitted: its arguments, the file of its program, its folder."""
 
     argv: Sequence[str]
     program: Path
@@ -128,30 +128,30 @@ class WantedCommand:
 
 
 async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> None:
-    """A job's policy has answered already."""
+    """Permit everything, because a job's policy has decided already."""
 
 
 Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
-"""Run it where the user can watch, such as in a terminal of the editor; None: it runs here."""
+"""Runs a command where the user can watch, such as an editor's terminal; None: run it here."""
 
 
 FindProgram = Callable[[str, Callable[[], str]], str]
-"""Given a program's name and what looks for it, return its place, or where it was."""
+"""Takes a program's name and a search function; returns its path, or where it was."""
 
 
 async def nowhere_else(_run: ProgramRun, _call: ToolCall) -> None:
-    """Every command runs here."""
+    """Return None, so that the command runs here."""
 
 
 @dataclass(frozen=True)
 class CommandPlace:
     """Where commands run. `workspace` guards their folder; nothing below `sandbox` is a program.
 
-    Without a `sandbox` nothing below the open folders is one, but what `programs` name: files, by
-    the name of the program. `environ` is our own environment, of which a command gets the allowed
-    names and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError
-    `Denied` for what must not run. With a `jail` it runs in there, and never `elsewhere`.
-    `found` says where a program is.
+    Without a `sandbox` nothing below the open folders is a program, except the files that
+    `programs` gives by name. `environ` is our own environment; a command gets the allowed names
+    and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError `Denied`
+    for a forbidden command. With a `jail` a command runs there, never `elsewhere`. `found` finds
+    a program.
     """
 
     workspace: Workspace
@@ -168,7 +168,7 @@ class CommandPlace:
 
     @property
     def no_programs_below(self) -> Sequence[Path]:
-        """Where an agent could have put one."""
+        """The folders where an agent could have put a program."""
         if self.sandbox is not None:
             return (self.sandbox,)
         return [root.path for root in self.workspace.roots]
@@ -214,7 +214,7 @@ def run_command_tool(place: CommandPlace) -> Tool:
 async def _ran(
     wanted: ProgramRun, place: CommandPlace, search_path: Sequence[Path], call: ToolCall
 ) -> tuple[CommandEnd, str]:
-    """Run it elsewhere, or here. With the end goes what the user must know of it, or ""."""
+    """Run a command elsewhere or here; return its end and a warning for the user, or ""."""
     end = await place.elsewhere(wanted, call) if place.jail is None else None
     if end is not None:
         return end, ""
@@ -227,7 +227,7 @@ async def _ran(
 
 
 def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
-    """Return the file that the user's settings name for it, else the first on the search path."""
+    """Return the program's file from the settings, else the first on the search path."""
     return Path(place.found(name, lambda: str(_found(place, name, found))))
 
 
@@ -260,7 +260,7 @@ def _path_of(environ: Mapping[str, str]) -> str:
 
 
 def _limits(limits: CommandLimits, wanted: int | None) -> CommandLimits:
-    """Return the limits of a call, which may ask for less time than is configured, never more."""
+    """Return the limits of a call; it may ask for less time than configured, never more."""
     seconds = limits.seconds if wanted is None else min(float(wanted), limits.seconds)
     return CommandLimits(seconds, limits.output_bytes)
 
@@ -308,7 +308,7 @@ def _how(end: CommandEnd, limits: CommandLimits) -> str:
 
 
 def _shown(output: bytes) -> str:
-    """Return the output as text with LF line ends; a NUL in it says that it is no text."""
+    """Return the output as text with LF line ends; a NUL marks binary output."""
     if b"\0" in output:
         return "\0"
     for encoding in ("utf-8", locale.getencoding()):

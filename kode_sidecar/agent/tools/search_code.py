@@ -1,4 +1,4 @@
-"""`search_code`: matching lines of the project, as this session sees its files."""
+"""`search_code`: find matching lines in the project, as this session sees its files."""
 
 from typing import Annotated
 
@@ -46,7 +46,7 @@ def search_code_tool(
     files: SessionFileView | None = None,
     on_shown: OnShown | None = None,
 ) -> Tool:
-    """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
+    """Make the tool. `files` includes the session's proposals; `on_shown` gets the shown lines."""
     search = Search(workspace, ripgrep, files or workspace, on_shown)
 
     async def run(params: SearchCodeParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -84,7 +84,7 @@ def _head(query: SearchQuery, result: SearchResult) -> str:
 
 
 def _remarks(query: SearchQuery, result: SearchResult) -> list[str]:
-    """Return what the model must know about the lines above."""
+    """Return remarks for the model about the results."""
     remarks: list[str] = []
     if result.more:
         remarks.append(

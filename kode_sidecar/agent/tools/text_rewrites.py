@@ -1,4 +1,4 @@
-"""What the arguments of an edit make of a text, and what a proposed text must not be.
+"""Rewrite texts by the arguments of an edit, and refuse bad results.
 
 Each class is a `Rewrite`. Every refusal says what to do next.
 """
@@ -24,7 +24,7 @@ from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 MAX_CHANGE_CHARS = 4_000
-"""How much of what changed since a read a `stale` error shows."""
+"""The most characters of a diff that a `stale` error shows."""
 _DIFFERENCES = {
     "exact": "",
     "trailing_blanks": "blanks at the ends of lines differ",
@@ -34,12 +34,12 @@ _DIFFERENCES = {
 
 
 def refusal(reason: str, message: str, **details: object) -> KodeError:
-    """Make the error of a failed edit; `reason` is for machines, the message for the model."""
+    """Return the error of a failed edit; `reason` is for machines, the message for the model."""
     return KodeError("ToolFailed", without_controls(message), details={"reason": reason, **details})
 
 
 def stale(path: str, read: str, now: str, what: str) -> KodeError:
-    """Make the error of an edit that fits the text the model `read` but not that of `now`."""
+    """Return the error of an edit that fits the text the model `read`, but not the text `now`."""
     diff = unified_diff(split_lines(read), split_lines(now), path)
     if len(diff) > MAX_CHANGE_CHARS:
         diff = diff[:MAX_CHANGE_CHARS] + "\n[cut]\n"
@@ -53,7 +53,7 @@ def stale(path: str, read: str, now: str, what: str) -> KodeError:
 
 
 def check_omission(new: str, known: str, which: str, *, confirm: bool = False) -> None:
-    """Raises KodeError where `new` says that it leaves out what `known` does not."""
+    """Raise KodeError if `new` has a placeholder for omitted text that `known` does not have."""
     line = omission(new, known)
     if line is None:
         return
@@ -70,7 +70,7 @@ def check_omission(new: str, known: str, which: str, *, confirm: bool = False) -
 
 
 def check_encodable(new: str, document: Document, path: str, text: str = "", at: int = 0) -> None:
-    """Raises KodeError `Unencodable`; `new` goes to the offset `at` of `text`."""
+    """Raise KodeError `Unencodable` if needed; `new` goes to the offset `at` of `text`."""
     charset = document.charset
     try:
         new.encode(charset)
@@ -87,13 +87,13 @@ def check_encodable(new: str, document: Document, path: str, text: str = "", at:
 
 
 def check_size(text: str, path: str) -> None:
-    """Raises KodeError `TooLarge`."""
+    """Raise KodeError `TooLarge` if a text exceeds the size limit."""
     if len(text) > MAX_FILE_BYTES:
         raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
 
 
 def check_finished(text: str, result: str, path: str) -> str:
-    """Return `result` with the final line end of `text`. Raises KodeError where it is no edit."""
+    """Return `result` with the final line end of `text`. Raises KodeError if nothing changed."""
     if text.endswith("\n") and result and not result.endswith("\n"):
         result += "\n"
     check_size(result, path)
@@ -124,7 +124,7 @@ class Replacement(Struct, forbid_unknown_fields=True):
 class QuotedEdits:
     """Replacements of quoted text, each done on the result of the one before.
 
-    After a call, `tiers` say how exactly each text was found and `notes` what the model must know.
+    After a call, `tiers` say how exactly each text matched; `notes` are for the model.
     """
 
     path: str
@@ -168,7 +168,7 @@ class QuotedEdits:
         return check_finished(text, edited.text, self.path)
 
     def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
-        """Raise the error `stale` where `old` is gone since the model read the file."""
+        """Raise the error `stale` if `old` disappeared after the model read the file."""
         read = self.shown.text_of(document.key, self.base_rev) if self.base_rev else None
         if read is None or read == text or isinstance(locate(text, old, new), EditMatch):
             return
@@ -178,7 +178,7 @@ class QuotedEdits:
 
 @dataclass
 class LineEdit:
-    """Lines replaced by their numbers in a revision of which the model was shown them."""
+    """Replaces lines by number, in a revision where the model has seen them."""
 
     path: str
     lines: tuple[int, int]
@@ -238,9 +238,9 @@ class LineEdit:
 
 @dataclass
 class Overwrite:
-    """A whole new text. The model must have been shown all of the old one.
+    """Replaces the whole text. The model must have seen all of the old one.
 
-    Unless `confirmed`, a text that leaves something out, or less than half as long, is refused.
+    Unless `confirmed`, refuses a text with omissions, or less than half as long.
     """
 
     path: str
@@ -299,7 +299,7 @@ class PatchChunks:
 
 
 def _is_plain(old: str, new: str, document: Document) -> bool:
-    """Return whether nothing about a replacement needs a closer look but where it belongs."""
+    """Return whether a replacement needs no check other than its place."""
     try:
         new.encode(document.charset)
     except UnicodeEncodeError:
@@ -320,7 +320,7 @@ def _notes(found: EditMatch, what: str) -> list[str]:
 
 
 def _growth(text: str, edit: Edit) -> tuple[int, int]:
-    """Return the last line an edit touches, and by how many lines those below it move."""
+    """Return the last line an edit touches, and by how many lines the rest moves."""
     last = line_span(text, edit.start, edit.end)[1]
     return last, edit.text.count("\n") - text.count("\n", edit.start, edit.end)
 
