@@ -267,11 +267,11 @@ pass
 steering is forgotten as its message begins
 agent/event_log/history.py
 self.messages[event.message_id] = OpenMessage(event)
-self.messages[event.message_id] = OpenMessage(event); self._hear(event)
+self.messages[event.message_id] = OpenMessage(event); self._drop_reported(event)
 
 decisions count as heard when a turn ends
 agent/event_log/history.py
-if started is not None and started.mode in _TELLS_AT_ONCE:
+if started is not None and started.mode in _REPORTS_AT_ONCE:
 if True:
 
 a resolved question stays open

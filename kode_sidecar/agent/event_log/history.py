@@ -35,7 +35,7 @@ from kode_sidecar.core.domain.message import Block, Message
 LOSS = "MessagesLost"
 """The code of the notice about messages that can no longer be read."""
 
-_TELLS_AT_ONCE = ("auto", "ask")
+_REPORTS_AT_ONCE = ("auto", "ask")
 """The modes in which a call's result reports the hunk status, so that no reminder is needed."""
 
 
@@ -80,7 +80,7 @@ class EventHistory:
         self.messages: dict[str, OpenMessage] = {}
         self.completed_messages: set[str] = set()
         self.lost = 0
-        self.loss_told = False
+        self.loss_reported = False
         self.blocks: dict[str, UnfinishedBlock] = {}
         self.steered: list[TurnSteered] = []
         self.questions: dict[str, PermissionRequested | DecisionRequested] = {}
@@ -122,7 +122,7 @@ class EventHistory:
             case PlanUpdated():
                 self.plan = event.items
             case Notice(code=code) if code == LOSS:
-                self.loss_told = True
+                self.loss_reported = True
             case SessionUpdated(title=title) if title is not None:
                 self.title = title
             case _:
@@ -144,7 +144,7 @@ class EventHistory:
                 opened = self.messages.pop(event.message_id, None)
                 self.completed_messages.add(event.message_id)
                 if opened is not None:
-                    self._hear(opened)
+                    self._drop_reported(opened)
 
     def _feed_turn(self, event: TurnStarted | TurnSteered | TurnCompleted) -> None:
         match event:
@@ -158,10 +158,10 @@ class EventHistory:
                 started = self.turns.pop(event.turn_id, None)
                 self.known_turns.add(event.turn_id)
                 self.last_turn = event
-                if started is not None and started.mode in _TELLS_AT_ONCE:
+                if started is not None and started.mode in _REPORTS_AT_ONCE:
                     self.decided_since_turn -= self._hunks_of(event.turn_id)
 
-    def _hear(self, message: OpenMessage) -> None:
+    def _drop_reported(self, message: OpenMessage) -> None:
         """Drop what a completed message reports to the model.
 
         Steering messages keep their order. A reminder reports nothing if a power cut left it empty.

@@ -142,7 +142,7 @@ class SessionStream:
             self._write_unstored()
         await self._save()
 
-    async def save_told(self) -> None:
+    async def save_published(self) -> None:
         """Save what was published already; on failure publish a notice, and make `flow` raise."""
         try:
             await self._save()

@@ -258,7 +258,7 @@ def _reported_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
 def _report_loss(session: "Session") -> None:
     """Report reported messages that can no longer be read, once in a session's life."""
     history = session.stream.history
-    if history.lost and not history.loss_told:
+    if history.lost and not history.loss_reported:
         text = (
             f"{history.lost} message(s) of this session were damaged on disk and are missing from "
             "it. What is left of them lies beside it, in the file whose name ends in .bad."

@@ -366,11 +366,11 @@ class Session:
             completed = report_end(turn, end, self._services, self.totals, self.stream)
             try:
                 if not cancelled:
-                    await self.stream.save_told()
+                    await self.stream.save_published()
             finally:  # or the session would stay occupied for ever
                 self._release(turn, completed)
         if cancelled:
-            await self.stream.save_told()
+            await self.stream.save_published()
 
     def _cut(self, turn: RunningTurn) -> None:
         """End a cancelled turn at once, with the part of the answer that has arrived."""
