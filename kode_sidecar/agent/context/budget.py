@@ -41,13 +41,13 @@ SpentToday = Callable[[str], Awaitable[float]]
 
 
 @dataclass
-class Purse:
+class BudgetLedger:
     """The limits that the requests of one turn must meet, all of them at once."""
 
     currency: str
     pots: Mapping[BudgetScope, Pot]
     habit: Habit
-    tell: Callable[[Event], int]
+    report: Callable[[Event], int]
     turn_id: str = ""
     _near: set[BudgetScope] = field(default_factory=set[BudgetScope])
 
@@ -81,7 +81,7 @@ class Purse:
         if last and self.tightest not in near:
             near.append(self.tightest)
         state = "reached" if reached else "near" if near else "within"
-        self.tell(
+        self.report(
             BudgetUpdated(
                 turn_id=self.turn_id,
                 currency=self.currency,
@@ -96,7 +96,7 @@ class Purse:
         for scope in near:
             if scope not in self._near and not reached:
                 self._near.add(scope)
-                self.tell(self._warning(scope, forecast))
+                self.report(self._warning(scope, forecast))
 
     def _warning(self, scope: BudgetScope, forecast: float) -> Notice:
         pot = self.pots[scope]
@@ -114,7 +114,7 @@ class BudgetedModel:
         self._model = model
         self._prices = prices
         self._spent_today = spent_today
-        self._purses: dict[str, Purse] = {}
+        self._ledgers: dict[str, BudgetLedger] = {}
         self._sessions: dict[str, tuple[Pot, Habit]] = {}
         self._day = Pot(0.0)
         self._date = ""
@@ -138,7 +138,7 @@ class BudgetedModel:
         turn_id: str,
         budget: Budget | None,
         spent: Sequence[Cost],
-        tell: Callable[[Event], int],
+        report: Callable[[Event], int],
     ) -> None:
         """Apply a budget to the requests of a session; `spent` is its cost so far."""
         if budget is None:
@@ -152,66 +152,66 @@ class BudgetedModel:
         for scope, limit in limits.items():
             kept[scope] = pots[scope]
             kept[scope].limit = limit
-        self._purses[session_id] = Purse(budget.currency, kept, habit, tell, turn_id)
+        self._ledgers[session_id] = BudgetLedger(budget.currency, kept, habit, report, turn_id)
 
     def sum_up(self, session_id: str) -> None:
         """Report what is spent at the end of a turn."""
-        purse = self._purses.get(session_id)
-        if purse is not None:
-            purse.announce()
+        ledger = self._ledgers.get(session_id)
+        if ledger is not None:
+            ledger.announce()
 
     def close(self, session_id: str) -> None:
         """Stop applying a budget to the requests of a session, until `open`."""
-        self._purses.pop(session_id, None)
+        self._ledgers.pop(session_id, None)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """See `ModelClient`; a request that exceeds the budget fails with `BudgetReached`."""
-        purse = self._purses.get(request.cache_key)
-        if purse is None or not purse.pots:
+        ledger = self._ledgers.get(request.cache_key)
+        if ledger is None or not ledger.pots:
             return self._model.stream(request)
-        return self._stream_within(request, purse)
+        return self._stream_within(request, ledger)
 
     async def _stream_within(
-        self, request: ModelRequest, purse: Purse
+        self, request: ModelRequest, ledger: BudgetLedger
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         prices = self._prices(request.model)
-        if prices is None or prices.currency != purse.currency:
-            yield [ResponseFailed(_unknown(request.model, purse.currency))]
+        if prices is None or prices.currency != ledger.currency:
+            yield [ResponseFailed(_unknown(request.model, ledger.currency))]
             return
-        bill = _Bill(request, prices, purse.habit)
-        purse.announce(
-            bill.forecast,
-            last=not bill.fits(purse.room - bill.forecast),
-            reached=not bill.fits(purse.room),
+        cost = _RequestCost(request, prices, ledger.habit)
+        ledger.announce(
+            cost.forecast,
+            last=not cost.fits(ledger.room - cost.forecast),
+            reached=not cost.fits(ledger.room),
         )
-        if not bill.fits(purse.room):
-            yield [ResponseFailed(_reached(purse))]
+        if not cost.fits(ledger.room):
+            yield [ResponseFailed(_reached(ledger))]
             return
-        async with aclosing(self._paid(request, bill, purse)) as batches:
+        async with aclosing(self._paid(request, cost, ledger)) as batches:
             async for batch in batches:
                 yield batch
 
     async def _paid(
-        self, request: ModelRequest, bill: "_Bill", purse: Purse
+        self, request: ModelRequest, cost: "_RequestCost", ledger: BudgetLedger
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        reserved = bill.reserve(purse.room)
-        purse.reserve(reserved)
+        reserved = cost.reserve(ledger.room)
+        ledger.reserve(reserved)
         try:
-            asked = replace(request, max_tokens=bill.max_tokens)
+            asked = replace(request, max_tokens=cost.max_tokens)
             async with aclosing(self._model.stream(asked)) as batches:
                 async for batch in batches:
-                    bill.read(batch)
+                    cost.read(batch)
                     again = any(isinstance(event, RetryPlanned) for event in batch)
-                    if again and bill.so_far > 0 and not bill.fits(purse.room + reserved):
-                        yield [ResponseFailed(_reached(purse))]
+                    if again and cost.so_far > 0 and not cost.fits(ledger.room + reserved):
+                        yield [ResponseFailed(_reached(ledger))]
                         return
                     yield batch
         finally:
-            purse.reserve(-reserved)
-            purse.pay(bill.total)
+            ledger.reserve(-reserved)
+            ledger.pay(cost.total)
 
 
-class _Bill:
+class _RequestCost:
     """What one request may cost, and its cost so far, including failed attempts."""
 
     def __init__(self, request: ModelRequest, prices: Prices, habit: Habit) -> None:
@@ -290,13 +290,13 @@ def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
     return Budget(currency=own.currency, **limits)
 
 
-def _reached(purse: Purse) -> ErrorInfo:
-    scope = purse.tightest
-    pot = purse.pots[scope]
+def _reached(ledger: BudgetLedger) -> ErrorInfo:
+    scope = ledger.tightest
+    pot = ledger.pots[scope]
     return failure(
         "BudgetReached",
         f"The budget of this {scope} has no room for another request: {pot.spent:.4f} of "
-        f"{pot.limit:g} {purse.currency} are spent. Raise `budget` in your config.yaml to go on.",
+        f"{pot.limit:g} {ledger.currency} are spent. Raise `budget` in your config.yaml to go on.",
         reason=scope,
     )
 

@@ -80,7 +80,7 @@ class Session:
         self.id, self.questions = new.id, services.questions
         self._options = new
         self._services = services
-        self._purses = services.budgets.model
+        self._budget = services.budgets.model
         opened = new.opened
         self._records = records = opened.records
         self.conversation = opened.conversation
@@ -210,7 +210,7 @@ class Session:
         budget = await self._services.budgets.limits(None)
         self._check_may_start(self._options.model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
-        self._purses.open(self.id, "", budget, self.totals.costs, self.stream)
+        self._budget.open(self.id, "", budget, self.totals.costs, self.stream)
         self._compaction = task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
         try:
             return await task, self.stream.release
@@ -220,7 +220,7 @@ class Session:
             raise
         finally:
             self._compaction = None
-            self._purses.close(self.id)
+            self._budget.close(self.id)
 
     async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
         """Return the next request and its parts, without sending it.
@@ -275,7 +275,7 @@ class Session:
         if not blocks:
             check_may_go_on(self.conversation, place.parent_id, stopped=self._stopped)
         turn = self._new_turn(params, place.parent_id)
-        self._purses.open(self.id, turn.id, budget, self.totals.costs, self.stream)
+        self._budget.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
             async with self.stream.saving():
                 prompt_id = self._open_turn(turn, blocks, params, place)
@@ -384,7 +384,7 @@ class Session:
 
     def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
         self._turn = None
-        self._purses.close(self.id)
+        self._budget.close(self.id)
         self._stopped = may_go_on(completed)
         self.stream.release()
         # Last, because the log's thread would slow down all of the above.
