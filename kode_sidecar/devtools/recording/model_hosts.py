@@ -7,8 +7,9 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
@@ -36,10 +37,18 @@ _SECRET_HEADERS = ("set-cookie", "authorization")
 
 
 class AnswerLog:
-    """Writes the requests of all hosts, and what they answer, as lines of one recording."""
+    """Writes the requests of all hosts, and what they answer, as lines of one recording.
 
-    def __init__(self, write: Callable[[AnyLine], None]) -> None:
+    What comes in is written by way of `enter`, see `RecordingLoop.enter`.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[AnyLine], None],
+        enter: Callable[[Callable[[], None]], Awaitable[None]],
+    ) -> None:
         self._write = write
+        self._enter = enter
         self._asks: Counter[str] = Counter()
         self._held: dict[tuple[str, int], bytes] = {}
 
@@ -50,13 +59,26 @@ class AnswerLog:
         self._write(ModelAsked(agent=agent, ask=ask, method=method, path=path))
         return ask
 
-    def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
+    async def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
         """Write the head of an answer."""
         told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-        self._write(AnswerOpened(agent=agent, ask=ask, status=status, headers=told))
+        line = AnswerOpened(agent=agent, ask=ask, status=status, headers=told)
+        await self._enter(partial(self._write, line))
 
-    def arrived(self, agent: str, ask: int, data: bytes) -> None:
+    async def arrived(self, agent: str, ask: int, data: bytes) -> None:
         """Write the bytes of one read, nothing for the end. What may be half a key waits."""
+        await self._enter(partial(self._write_read, agent, ask, data))
+
+    async def failed(self, agent: str, ask: int, error: KodeError) -> None:
+        """Write that the request or the answer broke."""
+        await self._enter(partial(self._write_failure, agent, ask, error))
+
+    def left(self, agent: str, ask: int) -> None:
+        """Write that the rest of the answer is not wanted."""
+        self._release(agent, ask)
+        self._write(AnswerLeft(agent=agent, ask=ask))
+
+    def _write_read(self, agent: str, ask: int, data: bytes) -> None:
         if not data:
             self._release(agent, ask)
             self._write(AnswerEnded(agent=agent, ask=ask))
@@ -67,8 +89,7 @@ class AnswerLog:
             self._held[agent, ask] = data[whole:]
         self._write_bytes(agent, ask, data[:whole])
 
-    def failed(self, agent: str, ask: int, error: KodeError) -> None:
-        """Write that the request or the answer broke."""
+    def _write_failure(self, agent: str, ask: int, error: KodeError) -> None:
         self._release(agent, ask)
         self._write(
             AnswerFailed(
@@ -80,11 +101,6 @@ class AnswerLog:
                 details=error.details,
             )
         )
-
-    def left(self, agent: str, ask: int) -> None:
-        """Write that the rest of the answer is not wanted."""
-        self._release(agent, ask)
-        self._write(AnswerLeft(agent=agent, ask=ask))
 
     def _release(self, agent: str, ask: int) -> None:
         self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
@@ -120,10 +136,10 @@ class RecordingHost:
                 with not_recorded():
                     response = await opening.__aenter__()
             except KodeError as error:
-                self._log.failed(agent, ask, error)
+                await self._log.failed(agent, ask, error)
                 raise
             try:
-                self._log.opened(agent, ask, response.status, response.headers)
+                await self._log.opened(agent, ask, response.status, response.headers)
                 yield _RecordingResponse(response, self._log, agent, ask)
             finally:
                 with not_recorded():
@@ -150,9 +166,9 @@ class _RecordingResponse:
             with not_recorded():
                 data = await self._response.read()
         except KodeError as error:
-            self._log.failed(*self._name, error)
+            await self._log.failed(*self._name, error)
             raise
-        self._log.arrived(*self._name, data)
+        await self._log.arrived(*self._name, data)
         return data
 
     async def read_all(self, limit: int) -> bytes:
@@ -161,7 +177,7 @@ class _RecordingResponse:
     async def drain(self, seconds: float) -> None:
         with not_recorded():
             await self._response.drain(seconds)
-        self._log.arrived(*self._name, b"")
+        await self._log.arrived(*self._name, b"")
 
 
 class PlaybackHost:
@@ -199,7 +215,7 @@ class PlaybackHost:
             head = await self.next_part(agent, ask)
             if not isinstance(head, AnswerOpened):
                 raise _not_recorded(agent, ask)
-            yield _PlaybackResponse(self, self._loop, head)
+            yield _PlaybackResponse(self, head)
         finally:
             self._loop.give_up(agent, ask)
 
@@ -242,11 +258,10 @@ class PlaybackHost:
 
 
 class _PlaybackResponse:
-    def __init__(self, host: PlaybackHost, loop: PlaybackLoop, head: AnswerOpened) -> None:
+    def __init__(self, host: PlaybackHost, head: AnswerOpened) -> None:
         self.status = head.status
         self.headers: Mapping[str, str] = head.headers
         self._host = host
-        self._loop = loop
         self._name = head.agent, head.ask
 
     def note_progress(self) -> None:
@@ -262,7 +277,7 @@ class _PlaybackResponse:
     async def drain(self, seconds: float) -> None:
         """Wait until the end of the body had come, or was waited for no longer."""
         del seconds
-        await self._loop.next_of(*self._name)
+        await self._host.next_part(*self._name)
 
 
 def _not_recorded(agent: str, ask: int) -> KodeError:

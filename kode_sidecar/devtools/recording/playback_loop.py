@@ -241,7 +241,7 @@ class PlaybackLoop(VirtualTimeLoop):
         reader = self._readers.get(source) if source else None
         if reader is None or reader.done():
             return False
-        reader.set_result(line)
+        self.call_soon(reader.set_result, line)
         return True
 
     def _enter_frame(self, *, idle: bool) -> bool:

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ class Recorder(System):
         keys = keys_in(loaded)
         self._mask = SecretMask([*loaded.keys, *keys.values(), *other_secrets(loaded)])
         self._pieces, self._hidden = PieceMask(self._mask), HiddenTexts()
-        self._answers = AnswerLog(self._write_event)
+        self._answers = AnswerLog(self._write_event, self._loop.enter)
         self._folders = FolderReader(roots, self._mask)
         self._kept = StateReader(loaded.settings.storage_root, roots)
         self._loop.programs = ProgramLog(self._write_event)
@@ -175,7 +176,8 @@ class Recorder(System):
         with not_recorded():
             lines = await tail.grown()
         texts = tuple(unsealed(line).decode("utf-8", "replace") for line in lines or ())
-        self._write_event(JournalGrown(session_id=tail.session_id, lines=texts))
+        line = JournalGrown(session_id=tail.session_id, lines=texts)
+        await self._loop.enter(partial(self._write_event, line))
         return lines
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:

@@ -76,6 +76,21 @@ class RecordingLoop(PlatformLoop):
         loop._write_to_self()
         return handle
 
+    async def enter(self, note: Callable[[], None]) -> None:
+        """Call `note` at the end of the next round, and go on in the round after it.
+
+        For an input that came by way of tasks, which placed it among callbacks of the program.
+        """
+        entered = self.create_future()
+
+        def take() -> None:
+            if not entered.done():  # or else given up
+                note()
+                entered.set_result(None)
+
+        self.call_soon_threadsafe(take)
+        await entered
+
     def _end_round(self, callback: Callable[..., object], *args: Any) -> None:
         self.ends_round = True
         try:

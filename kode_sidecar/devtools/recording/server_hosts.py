@@ -29,9 +29,9 @@ def recording_access(name: str, authorize: "Authorize | None", log: AnswerLog) -
             with not_recorded():
                 given = await authorize(headers)
         except KodeError as error:
-            log.failed(agent, ask, error)
+            await log.failed(agent, ask, error)
             raise
-        log.opened(agent, ask, _REFUSED if given is None else _LET_IN, {})
+        await log.opened(agent, ask, _REFUSED if given is None else _LET_IN, {})
         return given
 
     return lambda real: RecordingHost(real, log), noted if authorize is not None else None

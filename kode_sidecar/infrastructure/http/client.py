@@ -91,7 +91,7 @@ class HttpClient:
             await self._answered(exchange, timeouts.first_byte)
             yield HttpResponse(exchange, self.host, timeouts, now() - started)
         finally:
-            await exchange.close()
+            exchange.cancel()  # no round of the loop: a recording could not repeat it
 
     async def aclose(self) -> None:
         """Close all connections."""
