@@ -21,7 +21,9 @@ from tests.support.strace import LINUX_ONLY
 pytestmark = [pytest.mark.program, LINUX_ONLY]
 
 SESSIONS, DELTAS, PAUSE_MS = 100, 50, 40.0
-MOST_BYTES, MOST_PING_SECONDS = 150 * 2**20, 0.25
+MOST_BYTES = 150 * 2**20
+# SQLite opens a connection for the first commit after a rest, 0.7 ms. Aim: as lines.
+MOST_PING_SECONDS = {"jsonl": 0.25, "sqlite": 0.4}
 
 
 def files_of(pid: int, home: Path) -> Counter[str]:
@@ -68,8 +70,8 @@ async def test_a_hundred_sessions_at_once(
     assert most < MOST_BYTES
     assert streaming.total() <= 2 * SESSIONS
     assert before == after == {"lock": SESSIONS}, "one that rests has its lock alone"
-    assert percentile(at_first.worked) < MOST_PING_SECONDS
-    assert percentile(pings.worked) < MOST_PING_SECONDS
+    assert percentile(at_first.worked) < MOST_PING_SECONDS[storage]
+    assert percentile(pings.worked) < MOST_PING_SECONDS[storage]
 
 
 async def test_turns_that_wait_to_begin_are_cancelled_at_once(tmp_path: Path) -> None:

@@ -117,7 +117,9 @@ async def test_acpx_runs_a_session_and_a_command_in_its_terminal(
             *("--format", "json", "exec", "Translate"),
         ]
         out, err = await run(command, tmp_path, model, project)
-    assert "It is translated." in out.replace('"}}}', ""), out + err
+    updates = [json.loads(line).get("params", {}).get("update", {}) for line in out.splitlines()]
+    chunks = [one for one in updates if one.get("sessionUpdate") == "agent_message_chunk"]
+    assert "".join(one["content"]["text"] for one in chunks) == "It is translated.", out + err
     assert (project / "app.py").read_text() == "one\nzwei\nthree\n", out + err
     told = [m for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
     assert "said-there" in str(told[-1]["content"])
