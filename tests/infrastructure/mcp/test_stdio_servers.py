@@ -209,12 +209,12 @@ async def test_no_server_outlives_a_killed_process(tmp_path: Path, signal_number
     starts = tmp_path / "starts"
     code = (
         "import asyncio, sys, time\n"
-        "from kode_sidecar.infrastructure.mcp.contracts import Host, ServerConfig\n"
+        "from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig\n"
         "from kode_sidecar.infrastructure.mcp.kept import RememberedLists\n"
         "from kode_sidecar.infrastructure.mcp.server import Server\n"
         "async def main():\n"
         "    config = ServerConfig('raw', tuple(sys.argv[1:]))\n"
-        "    server = Server(config, Host(), RememberedLists(None), environment={},"
+        "    server = Server(config, McpHost(), RememberedLists(None), environment={},"
         " now=time.monotonic)\n"
         "    await server.listing()\n"
         "    print('ready', flush=True)\n"
@@ -244,12 +244,12 @@ async def test_no_server_outlives_a_kill_at_any_moment(batch: int, tmp_path: Pat
     starts = tmp_path / "starts"
     code = (
         "import asyncio, sys, time\n"
-        "from kode_sidecar.infrastructure.mcp.contracts import Host, ServerConfig\n"
+        "from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig\n"
         "from kode_sidecar.infrastructure.mcp.kept import RememberedLists\n"
         "from kode_sidecar.infrastructure.mcp.server import Server\n"
         "async def again():\n"
         "    while True:\n"
-        "        server = Server(ServerConfig('raw', tuple(sys.argv[1:])), Host(),"
+        "        server = Server(ServerConfig('raw', tuple(sys.argv[1:])), McpHost(),"
         " RememberedLists(None), environment={}, now=time.monotonic)\n"
         "        await server.listing()\n"
         "        print('ready', flush=True)\n"
@@ -266,7 +266,7 @@ async def test_no_server_outlives_a_kill_at_any_moment(batch: int, tmp_path: Pat
             cwd=ROOT,
         )
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline() == b"ready\n"
         await asyncio.sleep(random.uniform(0, 0.3))  # the moment is what is tried, not awaited
         process.kill()
         await asyncio.to_thread(process.wait)
