@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from kode_sidecar.core.domain.agent_tool import ToolName, tools_of
 from kode_sidecar.errors import KodeError
 
 
@@ -28,69 +29,31 @@ class AgentProfile:
     instructions: str = ""
 
 
-_READING_TOOLS = ("read_file", "list_files", "search_code")
-_SESSION_TOOLS = (
-    *_READING_TOOLS,
-    "propose_edit",
-    "propose_file",
-    "explore",
-    "ask_user",
-    "load_skill",  # where there are skills
-    "write_memory",  # unless memory is off
-    # Where the editor serves them:
-    "diagnostics",
-    "definition",
-    "references",
-    "symbols",
-    "rename_symbol",
-    "run_command",  # where the user switched commands on, in a trusted workspace
-)
-
 IDE_HELPER = AgentProfile(
     name="ide-helper",
     prompt_file="ide_helper_system",
     window_messages=20,
     max_tool_rounds=5,
-    tools=_SESSION_TOOLS,
+    tools=tools_of("ide-helper"),
 )
 CODER = AgentProfile(
     name="coder",
     prompt_file="coder_system",
     window_messages=None,
     max_tool_rounds=50,
-    tools=(*_SESSION_TOOLS, "update_plan"),
+    tools=tools_of("coder"),
 )
 SCOUT = AgentProfile(
     name="scout",
     prompt_file="scout_system",
     window_messages=None,
     max_tool_rounds=110,
-    tools=(*_READING_TOOLS, "report_findings"),
+    tools=(*tools_of("scout"), "report_findings"),
 )
 """Sent out only by `explore`; `scouts.scout_rules` counts its calls."""
 
 BUILT_IN_AGENTS = (IDE_HELPER, CODER)
 """The agents that a session can choose."""
-
-
-ToolName = Literal[
-    "read_file",
-    "list_files",
-    "search_code",
-    "propose_edit",
-    "propose_file",
-    "explore",
-    "ask_user",
-    "load_skill",
-    "write_memory",
-    "diagnostics",
-    "definition",
-    "references",
-    "symbols",
-    "rename_symbol",
-    "run_command",
-    "update_plan",
-]
 
 
 class _UserAgent(Struct, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """Rules, the gate before every call, and questions to the user. See README.md."""
 
 from kode_sidecar.agent.permissions.commands import CommandPermission
-from kode_sidecar.agent.permissions.gate import EDIT_TOOLS, PermissionGate, preview
+from kode_sidecar.agent.permissions.gate import PermissionGate, preview
 from kode_sidecar.agent.permissions.questions import (
     AskUserParams,
     Questions,
@@ -10,7 +10,6 @@ from kode_sidecar.agent.permissions.questions import (
 )
 
 __all__ = [
-    "EDIT_TOOLS",
     "AskUserParams",
     "CommandPermission",
     "PermissionGate",

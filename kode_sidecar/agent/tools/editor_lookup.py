@@ -1,9 +1,9 @@
 """`diagnostics`, `definition`, `references`, `symbols`: query the editor's language servers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -229,18 +229,24 @@ class EditorLookup:
         return line._replace(text=cut_line(text, MAX_LINE_CHARS))
 
 
-def editor_lookup_tools(lookup: EditorLookup) -> Mapping[str, Callable[[], Tool]]:
-    """Return the functions that make the tools, by name."""
-    definition, references = partial(_place_card, "Definition"), partial(_place_card, "References")
-    read = partial(Tool, read_only=True, kind="read")
-    search = partial(Tool, read_only=True, kind="search")
-    makers = (
-        partial(read, "diagnostics", DiagnosticsParams, lookup.diagnostics, card=_diagnostics_card),
-        partial(search, "definition", DefinitionParams, lookup.definition, card=definition),
-        partial(search, "references", ReferencesParams, lookup.references, card=references),
-        partial(search, "symbols", SymbolsParams, lookup.symbols, card=_symbols_card),
-    )
-    return {maker.args[0]: maker for maker in makers}
+LookupName = Literal["diagnostics", "definition", "references", "symbols"]
+
+
+def editor_lookup_tool(name: LookupName, lookup: EditorLookup) -> Tool:
+    """Make one of the tools that only look up."""
+    search = partial(Tool, name, read_only=True, kind="search")
+    match name:
+        case "diagnostics":
+            run, card = lookup.diagnostics, _diagnostics_card
+            return Tool(name, DiagnosticsParams, run, read_only=True, kind="read", card=card)
+        case "definition":
+            card = partial(_place_card, "Definition")
+            return search(DefinitionParams, lookup.definition, card=card)
+        case "references":
+            card = partial(_place_card, "References")
+            return search(ReferencesParams, lookup.references, card=card)
+        case "symbols":
+            return search(SymbolsParams, lookup.symbols, card=_symbols_card)
 
 
 def _diagnostics_card(params: DiagnosticsParams) -> CallCard:

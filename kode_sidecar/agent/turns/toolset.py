@@ -1,7 +1,7 @@
 """The tools on offer to the main agent, and `explore`, which sends out scouts."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.context.memory import Memory
 from kode_sidecar.agent.context.skills import SkillLibrary
-from kode_sidecar.agent.permissions import EDIT_TOOLS, CommandPermission, Questions, ask_user_tool
+from kode_sidecar.agent.permissions import CommandPermission, Questions, ask_user_tool
 from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
 from kode_sidecar.agent.scouts.contracts import (
     ExploreReport,
@@ -18,7 +18,7 @@ from kode_sidecar.agent.scouts.contracts import (
     ExploreTask,
     ScoutServices,
 )
-from kode_sidecar.agent.tools.editor_lookup import EditorLookup, editor_lookup_tools
+from kode_sidecar.agent.tools.editor_lookup import EditorLookup, editor_lookup_tool
 from kode_sidecar.agent.tools.knowledge import About, load_skill_tool, write_memory_tool
 from kode_sidecar.agent.tools.list_files import list_files_tool
 from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
@@ -29,6 +29,7 @@ from kode_sidecar.agent.tools.run_command import CommandPlace, run_command_tool
 from kode_sidecar.agent.tools.search_code import search_code_tool
 from kode_sidecar.agent.tools.update_plan import update_plan_tool
 from kode_sidecar.agent.turns.services import OfferTools, ToolScope
+from kode_sidecar.core.domain.agent_tool import TOOL_BY_NAME, AgentTool, ToolName
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Blob
@@ -36,21 +37,11 @@ from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.text.shown_text import without_controls
-from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
-from kode_sidecar.infrastructure.workspace.language_servers import EditorQuery, LanguageServers
+from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 _STATES = {"done": "reported", "timed_out": "timed out", "failed": "failed", "refused": "refused"}
-
-# The tools that ask the editor, and what it must answer for each.
-_EDITOR_TOOLS: Mapping[str, EditorQuery] = {
-    "diagnostics": "diagnostics",
-    "definition": "definition",
-    "references": "references",
-    "symbols": "symbols",
-    "rename_symbol": "rename",
-}
 
 
 class ExploreParams(Struct, forbid_unknown_fields=True):
@@ -168,72 +159,86 @@ class Toolbox:
         there is nothing for is not offered; skills are those that the turn's system prompt lists,
         which is made before.
         """
-        makers = self._makers(scope)
-        made: dict[str, Tool] = {}
+        make = self._maker(scope)
+        made: dict[ToolName, Tool] = {}
 
         def offer(agent: AgentProfile, mode: Mode) -> Sequence[Tool]:
-            names = [name for name in agent.tools if self._has(name, mode)]
-            for name in names:
-                if name not in made:
-                    made[name] = makers[name]()
-            own = tuple([made[name] for name in names])
+            tools = [tool for name in agent.tools if self._has(tool := TOOL_BY_NAME[name], mode)]
+            for tool in tools:
+                if tool.name not in made:
+                    made[tool.name] = make(tool.name)
+            own = tuple([made[tool.name] for tool in tools])
             return own if mode == "plan" else (*own, *self.servers(scope))
 
         return offer
 
-    def _has(self, name: str, mode: Mode) -> bool:
-        if name == "load_skill":
-            return bool(self.skills.newest.skills)
-        if name == "write_memory":
-            return self.memory is not None
-        if name in _EDITOR_TOOLS and not self.language.serves(_EDITOR_TOOLS[name]):
+    def _has(self, tool: AgentTool, mode: Mode) -> bool:
+        if mode == "plan" and (tool.edits or tool.needs == "commands"):
             return False
-        if name == "run_command":
-            return self.commands is not None and mode != "plan" and self.commands.trusted()
-        return mode != "plan" or name not in EDIT_TOOLS
+        match tool.needs:
+            case None:
+                return True
+            case "skills":
+                return bool(self.skills.newest.skills)
+            case "memory":
+                return self.memory is not None
+            case "commands":
+                return self.commands is not None and self.commands.trusted()
+            case query:
+                return self.language.serves(query)
 
-    def _write_memory(self) -> Tool:
-        assert self.memory is not None, "else it is not offered"
-        return write_memory_tool(self.memory, self.memory_scope)
-
-    def _run_command(self, scope: ToolScope) -> Tool:
-        assert self.commands is not None, "else it is not offered"
-        return self.commands.tool(scope)
-
-    def _makers(self, scope: ToolScope) -> Mapping[str, Callable[[], Tool]]:
-        change_sets = scope.change_sets
+    def _maker(self, scope: ToolScope) -> Callable[[ToolName], Tool]:  # noqa: C901 - a table
+        change_sets, workspace = scope.change_sets, self.workspace
         files, shown = change_sets.session_files, change_sets.freshness
         proposals = change_sets.proposals
-        lookup = EditorLookup(self.workspace, self.language, files, shown.note)
-        return {
-            **editor_lookup_tools(lookup),
-            "rename_symbol": lambda: rename_symbol_tool(
-                self.workspace, self.language, lookup, files, proposals
-            ),
-            "read_file": lambda: read_file_tool(self.workspace, files, shown.note),
-            "list_files": lambda: list_files_tool(self.workspace, files),
-            "search_code": lambda: search_code_tool(
-                self.workspace, self.ripgrep, files, shown.note
-            ),
-            "propose_edit": lambda: propose_edit_tool(proposals, files, shown),
-            "propose_file": lambda: propose_file_tool(proposals, files, shown),
-            "load_skill": lambda: load_skill_tool(self.skills.catalog),
-            "write_memory": self._write_memory,
-            "run_command": lambda: self._run_command(scope),
-            "update_plan": lambda: update_plan_tool(scope.emit),
-            "ask_user": lambda: ask_user_tool(self.questions, scope.emit),
-            "explore": lambda: explore_tool(
-                Dispatch(self.scouts),
-                scope,
-                lambda: self._scout_tools(files),
-                lambda path: files.view(files.document(path, purpose="read")).text_lf,
-            ),
-        }
+        lookup = EditorLookup(workspace, self.language, files, shown.note)
 
-    def _scout_tools(self, files: SessionFileView) -> Sequence[Tool]:
-        """What a scout reads with. What it was shown, the main model was not."""
-        return (
-            read_file_tool(self.workspace, files),
-            list_files_tool(self.workspace, files),
-            search_code_tool(self.workspace, self.ripgrep, files),
+        def make(name: ToolName) -> Tool:  # noqa: C901 - a table
+            match name:
+                case "read_file":
+                    return read_file_tool(workspace, files, shown.note)
+                case "list_files":
+                    return list_files_tool(workspace, files)
+                case "search_code":
+                    return search_code_tool(workspace, self.ripgrep, files, shown.note)
+                case "propose_edit":
+                    return propose_edit_tool(proposals, files, shown)
+                case "propose_file":
+                    return propose_file_tool(proposals, files, shown)
+                case "explore":
+                    return self._explore_tool(scope)
+                case "ask_user":
+                    return ask_user_tool(self.questions, scope.emit)
+                case "load_skill":
+                    return load_skill_tool(self.skills.catalog)
+                case "write_memory":
+                    assert self.memory is not None, "else it is not offered"
+                    return write_memory_tool(self.memory, self.memory_scope)
+                case "diagnostics" | "definition" | "references" | "symbols":
+                    return editor_lookup_tool(name, lookup)
+                case "rename_symbol":
+                    return rename_symbol_tool(workspace, self.language, lookup, files, proposals)
+                case "run_command":
+                    assert self.commands is not None, "else it is not offered"
+                    return self.commands.tool(scope)
+                case "update_plan":
+                    return update_plan_tool(scope.emit)
+
+        return make
+
+    def _explore_tool(self, scope: ToolScope) -> Tool:
+        files = scope.change_sets.session_files
+
+        def reading() -> Sequence[Tool]:  # What a scout was shown, the main model was not.
+            return (
+                read_file_tool(self.workspace, files),
+                list_files_tool(self.workspace, files),
+                search_code_tool(self.workspace, self.ripgrep, files),
+            )
+
+        return explore_tool(
+            Dispatch(self.scouts),
+            scope,
+            reading,
+            lambda path: files.view(files.document(path, purpose="read")).text_lf,
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kode_sidecar.core.domain.agent_tool import AGENT_TOOLS
 from kode_sidecar.core.domain.event_parts import PermissionOption
 
 Effect = Literal["allow", "ask", "deny"]
@@ -15,7 +16,7 @@ ALLOW_SESSION = PermissionOption(
 REJECT = PermissionOption(option_id="reject", kind="reject", name="Reject")
 OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
 
-EDIT_TOOLS = frozenset({"propose_edit", "propose_file", "rename_symbol"})
+EDIT_TOOLS = frozenset(tool.name for tool in AGENT_TOOLS if tool.edits)
 """The tools that `plan` mode does not offer and that need permission."""
 
 _ALL_BELOW = "**"

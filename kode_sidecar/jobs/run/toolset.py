@@ -29,9 +29,10 @@ from kode_sidecar.agent.tools.search_code import search_code_tool
 from kode_sidecar.agent.tools.update_plan import update_plan_tool
 from kode_sidecar.agent.turns import OfferTools, ToolScope
 from kode_sidecar.agent.turns.toolset import explore_tool
+from kode_sidecar.core.domain.agent_tool import tools_of
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
-from kode_sidecar.core.domain.permission import Rule
+from kode_sidecar.core.domain.permission import EDIT_TOOLS, Rule
 from kode_sidecar.core.domain.run_policy import (
     MCP,
     RUN_COMMAND,
@@ -54,27 +55,18 @@ from kode_sidecar.jobs.run.project_copy import ProjectCopy
 from kode_sidecar.jobs.run.run_config import PermissionPart, ToolsPart
 from kode_sidecar.jobs.run.sandbox import ARCHIVE, DELIVERABLES, write_file
 from kode_sidecar.jobs.run.write_artifact_tool import (
+    WRITE_ARTIFACT,
     artifact_subject,
     check_not_the_patch,
     content_type_of,
     write_artifact_tool,
 )
 
-OWN_TOOLS = (
-    "read_file",
-    "list_files",
-    "search_code",
-    "propose_edit",
-    "propose_file",
-    "write_artifact",
-    "explore",
-    "update_plan",
-    "run_command",
-)
+OWN_TOOLS: Sequence[str] = (*tools_of("job"), WRITE_ARTIFACT)
 """The tools that every run knows; its configuration decides which of them it offers."""
 OPERATIONS = ("create", "move", "delete")
-_EDITS = ("propose_edit", "propose_file")
-_BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND, MCP})
+_EDITS = EDIT_TOOLS.intersection(OWN_TOOLS)
+_BY_PATH = frozenset({*_EDITS, "read_file", WRITE_ARTIFACT, RUN_COMMAND, MCP})
 _ALL = "**"
 
 

@@ -1,50 +1,46 @@
 """Describes a tool call for the client: title, kind, locations, content. Pure functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kode_sidecar.core.domain.agent_tool import AGENT_TOOLS
 from kode_sidecar.core.domain.change_set import FileView, HunkView
-from kode_sidecar.core.domain.message import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.core.domain.message import (
+    ImageBlock,
+    TextBlock,
+    ToolKind,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.core.text.text_edit import to_lf
 from kode_sidecar.core.text.uris import uri_to_path
-from kode_sidecar.servers.acp.types import ToolKind
+from kode_sidecar.servers.acp.types import ToolKind as AcpToolKind
 
 Json = dict[str, Any]
 
 _TITLE_CHARS = 120
-_KINDS: Mapping[str, ToolKind] = {
-    "read_file": "read",
-    "list_files": "search",
-    "search_code": "search",
-    "explore": "search",
-    "propose_edit": "edit",
-    "propose_file": "edit",
-    "load_skill": "read",
-    "write_memory": "other",
-    "ask_user": "other",
-    "run_command": "execute",
-    "mcp": "fetch",
+# What the user is asked and what the model notes for itself are no kinds of ACP.
+_KINDS: Mapping[ToolKind, AcpToolKind] = {
+    "read": "read",
+    "search": "search",
+    "edit": "edit",
+    "run": "execute",
 }
-_FILE_KINDS: Mapping[object, ToolKind] = {"move": "move", "delete": "delete"}
-_VERBS = {
-    "read_file": "Read",
-    "list_files": "List",
-    "search_code": "Search",
-    "propose_edit": "Edit",
-    "load_skill": "Load skill",
-    "ask_user": "Ask",
-}
+_FILE_KINDS: Mapping[object, AcpToolKind] = {"move": "move", "delete": "delete"}
+_VERBS: Mapping[str, str] = {tool.name: tool.verb for tool in AGENT_TOOLS if tool.verb}
+_VERBATIM: Collection[str] = {tool.name for tool in AGENT_TOOLS if tool.verbatim}
 _SUBJECTS = ("path", "pattern", "query", "name", "question", "tool")
-_FENCED = frozenset({"read_file", "list_files", "search_code", "run_command"})
 
 
-def tool_kind(block: ToolUseBlock) -> ToolKind:
+def tool_kind(block: ToolUseBlock) -> AcpToolKind:
     """Return the kind of a tool; MCP tools, which have names of their own, are `other`."""
+    if block.name == "mcp":
+        return "fetch"
     if block.name == "propose_file":
         return _FILE_KINDS.get(block.input.get("action"), "edit")
-    return _KINDS.get(block.name, "other")
+    return _KINDS.get(block.kind, "other")
 
 
 def tool_title(block: ToolUseBlock) -> str:
@@ -97,7 +93,7 @@ def tool_result(name: str, block: ToolResultBlock, kept: Sequence[Json]) -> Json
 def _result_content(name: str, part: TextBlock | ImageBlock) -> Json:
     if isinstance(part, ImageBlock):
         return text_content({"type": "image", "mimeType": part.media_type, "data": part.data})
-    return text_content(fenced(part.text) if name in _FENCED else part.text)
+    return text_content(fenced(part.text) if name in _VERBATIM else part.text)
 
 
 def text_content(content: str | Json) -> Json:

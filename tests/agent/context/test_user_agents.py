@@ -4,12 +4,8 @@ from typing import get_args
 
 import pytest
 
-from kode_sidecar.agent.context.agents import (
-    BUILT_IN_AGENTS,
-    ToolName,
-    agent_problems,
-    agent_profile,
-)
+from kode_sidecar.agent.context.agents import BUILT_IN_AGENTS, agent_problems, agent_profile
+from kode_sidecar.core.domain.agent_tool import ToolName
 from kode_sidecar.errors import KodeError
 
 REVIEWER = {

@@ -1,0 +1,85 @@
+"""The tools of the agents, one row each: who has it, whether it edits, what must be there for it.
+
+Whatever else depends on a tool's name derives from these rows: what agents offer and users may
+choose, what `plan` mode leaves out, what needs permission, what a job knows, cards of clients.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ToolName = Literal[
+    "read_file",
+    "list_files",
+    "search_code",
+    "propose_edit",
+    "propose_file",
+    "explore",
+    "ask_user",
+    "load_skill",
+    "write_memory",
+    "diagnostics",
+    "definition",
+    "references",
+    "symbols",
+    "rename_symbol",
+    "run_command",
+    "update_plan",
+]
+"""All names. `turns.toolset` makes each one; the type checker reports a name that it forgot."""
+
+ToolOwner = Literal["ide-helper", "coder", "scout", "job"]
+"""The built-in agents, and a job, whose configuration chooses from what it knows."""
+
+EditorNeed = Literal["diagnostics", "definition", "references", "symbols", "rename"]
+"""What the editor must announce that it can be asked."""
+
+ToolNeed = Literal["skills", "memory", "commands"] | EditorNeed
+
+_SESSION: tuple[ToolOwner, ...] = ("ide-helper", "coder")
+_ALL: tuple[ToolOwner, ...] = (*_SESSION, "scout", "job")
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """One tool. `needs` is what must be there for it; the prompts name it if it needs nothing.
+
+    A tool that `edits` needs permission, and `plan` mode does not offer it. `verb` begins the title
+    of a card in clients that get none from us; `verbatim` results are shown unchanged, not as
+    Markdown.
+    """
+
+    name: ToolName
+    owners: tuple[ToolOwner, ...] = _SESSION
+    edits: bool = False
+    needs: ToolNeed | None = None
+    verb: str = ""
+    verbatim: bool = False
+
+
+AGENT_TOOLS = (
+    AgentTool("read_file", _ALL, verb="Read", verbatim=True),
+    AgentTool("list_files", _ALL, verb="List", verbatim=True),
+    AgentTool("search_code", _ALL, verb="Search", verbatim=True),
+    AgentTool("propose_edit", (*_SESSION, "job"), edits=True, verb="Edit"),
+    AgentTool("propose_file", (*_SESSION, "job"), edits=True),
+    AgentTool("explore", (*_SESSION, "job")),
+    AgentTool("ask_user", verb="Ask"),
+    AgentTool("load_skill", needs="skills", verb="Load skill"),
+    AgentTool("write_memory", needs="memory"),
+    AgentTool("diagnostics", needs="diagnostics"),
+    AgentTool("definition", needs="definition"),
+    AgentTool("references", needs="references"),
+    AgentTool("symbols", needs="symbols"),
+    AgentTool("rename_symbol", edits=True, needs="rename"),
+    AgentTool("run_command", (*_SESSION, "job"), needs="commands", verbatim=True),
+    AgentTool("update_plan", ("coder", "job")),
+)
+"""In the order in which a model is offered them, which hosts cache prompts by."""
+
+TOOL_BY_NAME: Mapping[str, AgentTool] = {tool.name: tool for tool in AGENT_TOOLS}
+
+
+def tools_of(owner: ToolOwner) -> tuple[ToolName, ...]:
+    """Return the names of the tools of an agent or a job, in their fixed order."""
+    return tuple(tool.name for tool in AGENT_TOOLS if owner in tool.owners)
