@@ -18,6 +18,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 _MAX_PATH = 4_096
+_LINE_CHARS = 160
 _MOST_GLUED, _MOST_SIGNS = 8, 64
 _SIGNS = re.compile(r"[=:;,@]")
 _HARMLESS = frozenset({os.devnull, "nul", "NUL"})
@@ -97,17 +98,25 @@ class CommandPermission:
             raise _denied(shown, verdict.reason)
         if verdict.effect == "allow":
             return
-        place = "" if folder.display in ("", ".") else f"  (in {folder.display})"
+        place = ""
+        if folder.display not in ("", "."):
+            place = f"  (in {shown_command((folder.display,))})"
         if not await self._gate.ask(
             call,
-            f"Run {shown}",
+            f"Run {shown}{place}",
             f"{shown}{place}",
             reason=verdict.reason,
+            diff=lambda: _words(wanted.argv) if len(shown) > _LINE_CHARS else "",
             options=(ALLOW_ONCE, REJECT) if verdict.risky else OPTIONS,
         ):
             raise _denied(shown, "the user does not allow it")
         if not self._trusted():
             raise _denied(shown, "the workspace is no longer trusted")
+
+
+def _words(argv: Sequence[str]) -> str:
+    """Return a long command a word a line, for clients that cut a long title."""
+    return "\n".join(shown_command((word,)) for word in argv)
 
 
 def _denied(shown: str, reason: str) -> KodeError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kode_sidecar.core.domain.command_risks import family, first_of, risks_of
+from kode_sidecar.core.text.shown_text import hides_nothing
 
 CommandMode = Literal["off", "ask", "list"]
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -77,10 +78,10 @@ def shown_command(argv: Sequence[str]) -> str:
 def _quoted(word: str) -> str:
     if _PLAIN.fullmatch(word):
         return word
-    if word.isprintable():
+    if hides_nothing(word):
         return "'" + word.replace("'", "'\\''") + "'"
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    signs = (sign if sign.isprintable() else _escape(sign) for sign in escaped)
+    signs = (sign if hides_nothing(sign) else _escape(sign) for sign in escaped)
     return f"$'{''.join(signs)}'"
 
 

@@ -103,6 +103,21 @@ def with_code_points(text: str) -> str:
     return text
 
 
+def hides_nothing(text: str) -> bool:
+    """Return whether the text is one line whose every character can be seen."""
+    return text.isprintable() and _HIDDEN.search(text) is None
+
+
+def with_escapes(text: str) -> str:
+    """Return JSON text that still means the same, with all that cannot be seen as `\\uXXXX`.
+
+    Line ends stay: in JSON they stand between values, never inside of one.
+    """
+    return "".join(
+        char if char == "\n" or hides_nothing(char) else json.dumps(char)[1:-1] for char in text
+    )
+
+
 def visible(text: str, *, part: bool = False) -> str:
     """Return foreign text safe for a terminal: it cannot move the cursor, reorder or hide text.
 

@@ -1,13 +1,14 @@
 """Shows the questions that a server asks during a call as choices (MCP, elicitation).
 
 A field is a choice, a yes or no, or the server's own default. A field that would have to be typed
-is left out if it is optional; otherwise the question counts as not answered.
+is left out if it is optional; otherwise the question counts as not answered. So does a question
+that cannot be shown whole, or whose choices look the same.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
-from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.core.text.shown_text import one_line, visible
 from kode_sidecar.infrastructure.mcp.contracts import Json, as_object
 
 Choose = Callable[[str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
@@ -24,9 +25,11 @@ async def elicited(server: str, choose: Choose, message: str, schema: Json) -> J
     if len(fields) > _MOST_FIELDS:
         return None
     required: Any = schema.get("required") or ()
-    asks = f"The MCP server {server} asks: {message}"
+    asks = f"The MCP server {server} asks: {_quoted_lines(message)}"
     if not fields:
-        agreed = await choose(_shown(asks), ("Yes", "No"), False)
+        if len(asks) > _QUESTION_CHARS:
+            return None
+        agreed = await choose(asks, ("Yes", "No"), False)
         return {} if agreed and agreed[0] == "Yes" else None
     answers: Json = {}
     for name, raw in fields.items():
@@ -40,7 +43,10 @@ async def elicited(server: str, choose: Choose, message: str, schema: Json) -> J
         if name not in required and not several:
             values[_LEFT_OUT] = None
         about = f"{field.get('title') or name}: {field.get('description') or ''}"
-        chosen = await choose(_shown(f"{asks}\n{about}"), tuple(values), several)
+        question = f"{asks}\n> {_quoted_lines(about)}"
+        if len(question) > _QUESTION_CHARS or any(len(one) > _LABEL_CHARS for one in values):
+            return None
+        chosen = await choose(question, tuple(values), several)
         if not chosen:
             return None
         picked = [values[label] for label in chosen if label in values]
@@ -68,14 +74,14 @@ def _values(field: Mapping[str, Any]) -> dict[str, Any]:
         pairs = [(field["default"], field["default"])]
     else:
         pairs = []
-    return {_label(title, value): value for title, value in pairs[:_MOST_CHOICES]}
+    labels = {_label(title, value): value for title, value in pairs[:_MOST_CHOICES]}
+    return labels if len(labels) == len(pairs) else {}
 
 
 def _label(title: object, value: object) -> str:
-    return cut_line(
-        one_line(without_controls(str(value if title is None else title))), _LABEL_CHARS
-    )
+    return one_line(visible(str(value if title is None else title)))
 
 
-def _shown(text: str) -> str:
-    return without_controls(text)[:_QUESTION_CHARS]
+def _quoted_lines(text: str) -> str:
+    """Return a server's text so that no line of it looks like one of ours."""
+    return "\n> ".join(visible(text).split("\n"))

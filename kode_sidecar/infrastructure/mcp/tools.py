@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from kode_sidecar.core.domain.command_rules import shown_command
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, ToolSpec
-from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.core.text.shown_text import cut_line, one_line, with_escapes, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import Json, ServerConfig
 from kode_sidecar.infrastructure.mcp.elicitation import elicited
@@ -22,7 +23,10 @@ from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.servers import Found, Servers
 
 AskUser = Callable[[ToolCall, str, str, str, str], Awaitable[bool]]
-"""`(call, operation, title, subject, details)`: asks whether the user allows a call."""
+"""`(call, operation, title, subject, details)`: asks whether the user allows a call.
+
+A yes for the session covers later calls of the same operation and subject.
+"""
 
 ChooseUser = Callable[[ToolCall, str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
 """`(call, question, choices, several)`: asks the user during a call; None without an answer."""
@@ -38,7 +42,9 @@ class User(Struct, frozen=True):
 _MOST_FOUND = 20
 _ABOUT_CHARS = 1_000
 _SCHEMA_CHARS = 4_000
-_DETAIL_CHARS = 4_000
+_DETAIL_CHARS = 20_000
+START = "start"
+"""The operation of the question whether a project's server may start."""
 
 
 class McpParams(Struct, forbid_unknown_fields=True):
@@ -96,7 +102,7 @@ async def _agreed(servers: Servers, name: str, call: ToolCall, ask: AskUser) -> 
     if allowed is None:
         config = server.config
         subject = f"{name} {config.fingerprint}"
-        if await ask(call, "start", f"Start the MCP server {name}", subject, _entry(config)):
+        if await ask(call, START, f"Start the MCP server {name}", subject, _entry(config)):
             servers.decide(name, config.fingerprint, allowed=True)
             allowed = True
     if not allowed:
@@ -106,10 +112,33 @@ async def _agreed(servers: Servers, name: str, call: ToolCall, ask: AskUser) -> 
 
 def _entry(config: ServerConfig) -> str:
     """Describe a server for approval: its entry word for word, and the variables it gets."""
-    taken = ", ".join(config.borrowed) or "none"
-    lines = [config.url or " ".join(config.argv), f"in {config.folder}"]
-    lines += [f"environment variables of yours that it gets: {taken}", config.written]
-    return without_controls("\n".join(lines))[:_DETAIL_CHARS]
+    lines = [
+        f"{_reached_at(config)}",
+        f"in {_value(config.folder)}",
+        f"environment variables of yours that it gets: {', '.join(config.borrowed) or 'none'}",
+    ]
+    entry = with_escapes(msgspec.json.format(config.written, indent=2))
+    return _whole("\n".join([*lines, entry]), f"The entry of the MCP server {config.name}")
+
+
+def _reached_at(config: ServerConfig) -> str:
+    return f"at {_value(config.url)}" if config.url else f"run {shown_command(config.argv)}"
+
+
+def _value(value: str) -> str:
+    """Return a value on one line, in which nothing hides."""
+    return with_escapes(msgspec.json.encode(value).decode())
+
+
+def _whole(details: str, what: str) -> str:
+    """Return what a yes is for. Raises KodeError `Denied` if a question cannot show it whole."""
+    if len(details) > _DETAIL_CHARS:
+        text = (
+            f"{what} has {len(details):,} characters. The user is asked, and is shown at most "
+            f"{_DETAIL_CHARS:,}, so this was not asked for: make it shorter."
+        )
+        raise KodeError("Denied", text)
+    return details
 
 
 def _card(params: McpParams) -> CallCard:
@@ -140,10 +169,9 @@ async def _called(
         details = _details(server, tool, arguments)
         # One rule covers a tool, whichever way the model calls it.
         asked = replace(call, name="mcp")
-        shown = cut_line(one_line(tool), 80)
-        if not await user.ask(
-            asked, "", f"Call {shown} of the MCP server {name}", f"{name}/{shown}", details
-        ):
+        shown = shown_command((tool,))
+        title, subject = f"Call {shown} of the MCP server {name}", f"{name}/{shown}"
+        if not await user.ask(asked, server.config.fingerprint, title, subject, details):
             text = f"The user did not allow {shown} of {name}. Go on without, or ask what to do."
             raise KodeError("Denied", text)
 
@@ -162,10 +190,9 @@ async def _called(
 
 def _details(server: Server, tool: str, arguments: Mapping[str, Any]) -> str:
     """Describe a call for approval: the command or address, and the arguments."""
-    config = server.config
-    where = config.url or " ".join(config.argv)
-    text = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
-    return without_controls(f"{where}\n{tool} {text}")[:_DETAIL_CHARS]
+    text = with_escapes(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode())
+    details = f"{_reached_at(server.config)}\ncall {shown_command((tool,))}\n{text}"
+    return _whole(details, "This call with its arguments")
 
 
 def _listed(found: Sequence[Found]) -> ToolOutcome:

@@ -44,6 +44,7 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     McpPrompt,
     ServerConfig,
 )
+from kode_sidecar.infrastructure.mcp.tools import START
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.servers.boot.system import Environment
 
@@ -123,7 +124,7 @@ class McpServers:
 
         async def ask(call: ToolCall, operation: str, title: str, subject: str, told: str) -> bool:
             reason = "A tool of an MCP server may do anything its program can."
-            if operation:
+            if operation == START:
                 reason = "A file of this project names it. A yes is kept for exactly this entry."
             return await scope.change_sets.permissions.ask(
                 call, title, subject, operation=operation, reason=reason, diff=lambda: told

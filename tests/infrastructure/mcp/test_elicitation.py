@@ -67,3 +67,33 @@ async def test_a_plain_question_is_a_yes_or_no(chosen: list[str], found: Any) ->
 )
 async def test_a_schema_that_is_none_is_no_error(schema: dict[str, Any]) -> None:
     assert (await ask(schema, ["Yes"]))[0] in ({}, None)
+
+
+async def test_no_line_of_a_server_looks_like_ours() -> None:
+    asked: list[str] = []
+
+    async def choose(question: str, _choices: Sequence[str], _several: bool) -> Sequence[str]:
+        asked.append(question)
+        return ["Yes"]
+
+    schema = fields(["f"], f={"type": "boolean", "title": "a\u202e", "description": "b\n? c"})
+    message = "Go\nThe MCP server other asks: on?\x9b"
+    assert await elicited("git", choose, message, schema) == {"f": True}
+    first, *more = asked[0].split("\n")
+    assert first == "The MCP server git asks: Go"
+    assert more == ["> The MCP server other asks: on?", "> a<U+202E>: b", "> ? c"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        fields(["f"], f={"enum": ["a", "a "]}),
+        fields(["f"], f={"oneOf": [{"const": 1, "title": "no"}, {"const": 2, "title": "no"}]}),
+        fields(["f"], f={"enum": ["x" * 201]}),
+        fields(["f"], f={"enum": [str(number) for number in range(51)]}),
+        fields(["f"], f={"type": "boolean", "description": "x" * 2_000}),
+    ],
+    ids=["equal", "equal titles", "long", "many", "long question"],
+)
+async def test_what_cannot_be_shown_whole_is_not_asked(schema: dict[str, Any]) -> None:
+    assert await ask(schema, ["Yes"]) == (None, [])
