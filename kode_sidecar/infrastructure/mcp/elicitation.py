@@ -19,6 +19,22 @@ _LABEL_CHARS, _QUESTION_CHARS = 200, 2_000
 _LEFT_OUT = "(leave it out)"
 
 
+def a_few(choose: Choose, most: int) -> Choose:
+    """Return `choose` for one call: after `most` questions, or one unanswered, it asks no more."""
+    left = most
+
+    async def asked(question: str, choices: Sequence[str], several: bool) -> Sequence[str] | None:
+        nonlocal left
+        if left <= 0:
+            return None
+        left -= 1
+        chosen = await choose(question, choices, several)
+        left = left if chosen else 0
+        return chosen
+
+    return asked
+
+
 async def elicited(server: str, choose: Choose, message: str, schema: Json) -> Json | None:
     """Return the user's answers by field; None if one is missing or would have to be typed."""
     fields = as_object(schema.get("properties"))

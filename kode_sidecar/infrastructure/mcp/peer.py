@@ -6,17 +6,21 @@ server that needs the user answers `input_required` instead of asking.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
+import msgspec
+
 from kode_sidecar import __version__
+from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
     Json,
     McpHost,
     Progress,
     as_object,
+    cleaned,
     quoted,
     server_error,
 )
@@ -29,6 +33,8 @@ _META = "io.modelcontextprotocol/"
 _METHOD_NOT_FOUND, _INVALID_PARAMS, _UNSUPPORTED_VERSION = -32601, -32602, -32022
 _PROBE_SECONDS = 5.0
 _INPUT_ROUNDS = 10
+_MOST_UNANSWERED = 100
+_MOST_ERROR_DATA = 10_000
 _LIST_CHANGED = tuple(
     f"notifications/{each}/list_changed" for each in ("tools", "resources", "prompts")
 )
@@ -113,7 +119,12 @@ class Peer:
         raise server_error(self.server, "asked too many questions in one call.", "input_rounds")
 
     def receive(self, message: Json) -> None:
-        """Handle one message of the server. Never raises: an invalid message is ignored."""
+        """Handle one message of the server. Never raises: an invalid message is ignored.
+
+        A server that asks more than it reads answers is stopped.
+        """
+        if self._end is not None:
+            return
         method, number = message.get("method"), message.get("id")
         if method is None:
             future = self._waiting.get(number) if isinstance(number, int) else None
@@ -123,10 +134,12 @@ class Peer:
             params = as_object(message.get("params"))
             if number is None:
                 self._noted(method, params)
+            elif len(self._answering) < _MOST_UNANSWERED:
+                self._in_background(self._answer(number, method, params))
             else:
-                task = asyncio.create_task(self._answer(number, method, params))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                text = f"asked more than {_MOST_UNANSWERED} things at once and was stopped."
+                self.closed(server_error(self.server, text, "too_many"))
+                self._in_background(self.close())
 
     def closed(self, error: KodeError) -> None:
         """Fail every waiting and later request with `error`, because the channel ended."""
@@ -149,10 +162,15 @@ class Peer:
 
     async def close(self) -> None:
         """End the conversation."""
-        for task in tuple(self._answering):
+        for task in self._answering - {asyncio.current_task()}:
             task.cancel()
         if self._channel is not None:
             await self._channel.close()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
     async def _discover(self) -> bool:
         """Try the stateless generation; return False if the server does not speak it."""
@@ -195,8 +213,8 @@ class Peer:
         if version not in STATEFUL:
             raise server_error(
                 self.server,
-                f"speaks the protocol version {version[:40]}, which this program does not: "
-                "update one of them.",
+                f"speaks the protocol version {one_line(version)[:40]}, which this program does "
+                "not: update one of them.",
                 "version",
             )
         self.version = version
@@ -263,12 +281,13 @@ class Peer:
             return as_object(message.get("result"))
         failure = as_object(error)
         why = str(failure.get("message") or "no reason given")
+        data = failure.get("data")
         raise server_error(
             self.server,
             f"refused {method}. {quoted(why)}",
             "refused",
-            code=failure.get("code"),
-            data=failure.get("data"),
+            code=cleaned(failure.get("code")),
+            data=cleaned(data) if len(msgspec.json.encode(data)) < _MOST_ERROR_DATA else None,
         )
 
     async def _send(self, message: Json, headers: Mapping[str, str] | None = None) -> None:

@@ -6,12 +6,14 @@ started again at the next call, after a pause that grows with each failure in a 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from contextlib import suppress
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kode_sidecar.core.text.shown_text import hides_nothing
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
@@ -27,6 +29,8 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     Progress,
     ServerConfig,
     ServerListing,
+    as_object,
+    cleaned,
     server_error,
 )
 from kode_sidecar.infrastructure.mcp.header_params import are_sound, param_headers
@@ -39,6 +43,7 @@ T = TypeVar("T", bound=Struct)
 
 _LIST_SECONDS = 30.0
 _MOST_PAGES, _MOST_ITEMS = 100, 2_000
+_MOST_LIST_BYTES = 4_000_000
 _MOST_PAUSE_SECONDS = 60.0
 
 
@@ -89,6 +94,7 @@ class Server:
         self._peer: Peer | None = None
         self._channel: Channel | None = None
         self._starting = asyncio.Lock()
+        self._asking = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
         self._listing: ServerListing | None = None
@@ -199,7 +205,12 @@ class Server:
                 headers=headers,
             )
         except KodeError as error:
-            if (error.details or {}).get("reason") in ("ended", "session_lost", "too_large"):
+            if (error.details or {}).get("reason") in (
+                "ended",
+                "session_lost",
+                "too_large",
+                "too_many",
+            ):
                 await self._lost(error)
             raise
 
@@ -264,11 +275,13 @@ class Server:
         self._set("failed")
 
     async def _elicit(self, message: str, schema: Json) -> Json | None:
-        return await self._elicits[-1](message, schema) if self._elicits else None
+        async with self._asking:  # a user answers one question at a time
+            return await self._elicits[-1](message, schema) if self._elicits else None
 
     def _forget_listing(self) -> None:
-        self._listing = None
-        self._changed()
+        if self._listing is not None:  # a server may say so a thousand times
+            self._listing = None
+            self._changed()
 
     def _set(self, state: State) -> None:
         self.state = state
@@ -292,7 +305,7 @@ class Server:
 
 
 async def _listed(peer: Peer, what: str, kind: type[T]) -> tuple[T, ...]:
-    """Return all pages of a list, without invalid items; empty if it was not announced."""
+    """Return all pages of a list, without unusable items; empty if it was not announced."""
     return await _pages(peer, f"{what}/list", what, kind) if what in peer.capabilities else ()
 
 
@@ -309,15 +322,25 @@ async def _templates(peer: Peer) -> tuple[McpTemplate, ...]:
 async def _pages(peer: Peer, method: str, what: str, kind: type[T]) -> tuple[T, ...]:
     found: list[T] = []
     cursor: Any = None
+    size = 0
     for _ in range(_MOST_PAGES):
         params: Json = {} if cursor is None else {"cursor": cursor}
         page = await peer.request(method, params, seconds=_LIST_SECONDS)
-        for item in page.get(what) or ():
-            try:
-                found.append(msgspec.convert(item, kind, strict=False))
-            except msgspec.ValidationError:
-                continue
+        items: object = page.get(what)
+        for item in cast(list[Any], items) if isinstance(items, list) else ():
+            size += len(msgspec.json.encode(item))
+            if size > _MOST_LIST_BYTES or len(found) >= _MOST_ITEMS:
+                return tuple(found)
+            if _is_named_plainly(item):
+                with suppress(msgspec.ValidationError):
+                    found.append(msgspec.convert(cleaned(item), kind, strict=False))
         cursor = page.get("nextCursor")
-        if cursor is None or len(found) >= _MOST_ITEMS:
+        if cursor is None:
             break
-    return tuple(found[:_MOST_ITEMS])
+    return tuple(found)
+
+
+def _is_named_plainly(item: Any) -> bool:
+    """Return whether a person sees every character of the names that we would call it by."""
+    names = (as_object(item).get(key, "") for key in ("name", "uri", "uriTemplate"))
+    return all(isinstance(name, str) and hides_nothing(name) for name in names)

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
+from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.guard import guard_command
 from kode_sidecar.infrastructure.commands.windows_job import WindowsJob
@@ -171,9 +172,8 @@ class StdioChannel:
             self._note(rest)
 
     def _note(self, line: bytes) -> None:
-        self.stderr_tail.append(
-            line[: _TAIL_LINE_CHARS * 4].decode("utf-8", "replace")[:_TAIL_LINE_CHARS]
-        )
+        text = line[: _TAIL_LINE_CHARS * 4].decode("utf-8", "replace")
+        self.stderr_tail.append(without_controls(text)[:_TAIL_LINE_CHARS])
 
     def _ended(self) -> KodeError:
         said = " | ".join(list(self.stderr_tail)[-3:])

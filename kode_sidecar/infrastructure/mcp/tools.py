@@ -14,10 +14,11 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.core.domain.command_rules import shown_command
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, ToolSpec
-from kode_sidecar.core.text.shown_text import cut_line, one_line, with_escapes, without_controls
+from kode_sidecar.core.text.shown_text import with_escapes, without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import Json, ServerConfig
-from kode_sidecar.infrastructure.mcp.elicitation import elicited
+from kode_sidecar.infrastructure.mcp.contracts import START, Json, ServerConfig
+from kode_sidecar.infrastructure.mcp.elicitation import a_few, elicited
+from kode_sidecar.infrastructure.mcp.progress import NewestProgress
 from kode_sidecar.infrastructure.mcp.results import call_outcome
 from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.servers import Found, Servers
@@ -43,8 +44,7 @@ _MOST_FOUND = 20
 _ABOUT_CHARS = 1_000
 _SCHEMA_CHARS = 4_000
 _DETAIL_CHARS = 20_000
-START = "start"
-"""The operation of the question whether a project's server may start."""
+_MOST_QUESTIONS = 10
 
 
 class McpParams(Struct, forbid_unknown_fields=True):
@@ -175,16 +175,9 @@ async def _called(
             text = f"The user did not allow {shown} of {name}. Go on without, or ask what to do."
             raise KodeError("Denied", text)
 
-    def progress(message: str, done: float | None, total: float | None) -> None:
-        whole = total is not None and total > 0 and done is not None
-        call.progress(
-            cut_line(one_line(without_controls(message)), 200),
-            int(done) if whole and done is not None else None,
-            int(total) if whole and total is not None else None,
-        )
-
-    elicit = partial(elicited, name, partial(user.choose, call))
-    result = await server.call(tool, dict(arguments), progress, elicit)
+    elicit = partial(elicited, name, a_few(partial(user.choose, call), _MOST_QUESTIONS))
+    with NewestProgress(call.progress) as progress:
+        result = await server.call(tool, dict(arguments), progress, elicit)
     return call_outcome(name, tool, result)
 
 

@@ -39,12 +39,12 @@ from kode_sidecar.infrastructure.mcp import (
 )
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
+    START,
     TOKENS,
     Access,
     McpPrompt,
     ServerConfig,
 )
-from kode_sidecar.infrastructure.mcp.tools import START
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.servers.boot.system import Environment
 
