@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from kode_sidecar.agent.context.skill_front_matter import read_front_matter, split_skill
 from kode_sidecar.core.protocol.base_protocol import FrameDecoder, FramingError, LineDecoder
-from kode_sidecar.core.text.apply_patch import PatchError, parse_patch
+from kode_sidecar.core.text.apply_patch import parse_patch
+from kode_sidecar.core.text.file_patch import PatchError
 from kode_sidecar.core.text.unified_patch import parse_unified
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.devtools.recording.recording_file import read_recording

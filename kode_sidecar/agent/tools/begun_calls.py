@@ -13,15 +13,14 @@ import msgspec
 
 from kode_sidecar.agent.tools.proposals import Rewrite
 from kode_sidecar.agent.tools.propose_edit import (
-    PATCH_NAMES,
     ProposeEditParams,
     mended_edits,
-    patch_in,
     rename,
 )
 from kode_sidecar.agent.tools.propose_file import NAMES
+from kode_sidecar.agent.tools.propose_patch import PATCH_NAMES, patch_in
 from kode_sidecar.agent.tools.text_rewrites import Overwrite, PatchChunks, QuotedEdits
-from kode_sidecar.core.text.apply_patch import FileAdd, FilePatch, FileUpdate
+from kode_sidecar.core.text.file_patch import FileAdd, FilePatch, FileUpdate
 from kode_sidecar.core.text.growing_json import GrowingArguments
 from kode_sidecar.core.text.line_diff import diff_lines, split_lines
 from kode_sidecar.core.text.text_edit import to_lf
@@ -115,8 +114,8 @@ def _begun_patch(text: str) -> tuple[FilePatch, ...]:
     for end in reversed(ends):
         part = "\n".join([*lines[:end], "" if unified else _END])
         try:
-            if files := patch_in({"patch": part}):
-                return files
+            if patch := patch_in({"patch": part}):
+                return patch.readings[0]
         except msgspec.ValidationError:
             continue
     return ()
@@ -124,7 +123,7 @@ def _begun_patch(text: str) -> tuple[FilePatch, ...]:
 
 def _begins_anew(lines: Sequence[str], at: int, *, unified: bool) -> bool:
     """Return whether a chunk or file begins at a line: then everything above is finished."""
-    line = lines[at].lstrip()
+    line = lines[at]
     if not unified:
         return line.startswith("@@") or (line.startswith("*** ") and " of File" not in line)
     pair = lines[at].startswith("--- ") and "".join(lines[at + 1 : at + 2]).startswith("+++ ")
@@ -135,7 +134,7 @@ def _adds_file(lines: Sequence[str], marks: Sequence[int]) -> bool:
     """Return whether the last lines belong to a new file: there each whole line counts."""
     if not marks:
         return False
-    new = lines[marks[-1]].lstrip().startswith("*** Add File: ")
+    new = lines[marks[-1]].startswith("*** Add File: ")
     return new or "".join(lines[max(marks[-1] - 2, 0) : marks[-1]]).startswith("--- /dev/null")
 
 

@@ -2,9 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -12,31 +11,18 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kode_sidecar.agent.tools.proposals import (
     Proposals,
-    Proposed,
     apart,
-    head,
     outcome,
     text_report,
 )
+from kode_sidecar.agent.tools.propose_patch import chosen_reading, patch_in, propose_patch
 from kode_sidecar.agent.tools.text_rewrites import (
     LineEdit,
-    PatchChunks,
     QuotedEdits,
     Replacement,
-    check_omission,
-    check_size,
-    refusal,
 )
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
-from kode_sidecar.core.text.apply_patch import (
-    FileAdd,
-    FileDelete,
-    FilePatch,
-    FileUpdate,
-    PatchError,
-    parse_patch,
-)
-from kode_sidecar.core.text.unified_patch import is_unified, parse_unified
+from kode_sidecar.core.text.file_patch import PatchReadings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
@@ -48,8 +34,6 @@ PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
 _EDITS_NAMES = ("edit", "replacements", "changes")
 _OLD_NAMES = ("old_string", "oldText", "old_str", "old_text", "oldString", "search")
 _NEW_NAMES = ("new_string", "newText", "new_str", "new_text", "newString", "replace")
-PATCH_NAMES = ("patch", "input", "edits", "edit", "diff")
-_BEGIN_PATCH = "*** Begin Patch"
 
 
 class ProposeEditParams(Struct, forbid_unknown_fields=True):
@@ -85,9 +69,9 @@ class ProposeEditParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class EditCall:
-    """A parsed call: edits of one file, or of several in a patch."""
+    """A parsed call: edits of one file, or a patch of several."""
 
-    request: ProposeEditParams | tuple[FilePatch, ...]
+    request: ProposeEditParams | PatchReadings
     repairs: tuple[str, ...] = ()
 
 
@@ -99,7 +83,8 @@ def propose_edit_tool(proposals: Proposals, files: SessionFileView, shown: Fresh
             _log.info("arguments of propose_edit were mended: %s", "; ".join(given.repairs))
         request = given.request
         if not isinstance(request, ProposeEditParams):
-            reports = await propose_patch(request, proposals, files, call)
+            patch = chosen_reading(request, files)
+            reports = await propose_patch(patch, proposals, call)
             content = "\n\n".join(report for _, report in reports)
             return outcome([one for one, _ in reports], content, given.repairs)
         rewrite = _rewrite(request, shown)
@@ -115,7 +100,7 @@ def propose_edit_tool(proposals: Proposals, files: SessionFileView, shown: Fresh
 def _card(given: EditCall) -> CallCard:
     request = given.request
     if not isinstance(request, ProposeEditParams):
-        paths = list(dict.fromkeys(part.path for part in request))
+        paths = list(dict.fromkeys(part.path for part in request.readings[0]))
         return CallCard(f"Edit {', '.join(paths)}", [CallPlace(path) for path in paths])
     lines = request.range or (None, None)
     return CallCard(f"Edit {request.path}", (CallPlace(request.path, lines[0], lines[1]),))
@@ -123,7 +108,7 @@ def _card(given: EditCall) -> CallCard:
 
 def _accept(arguments: Mapping[str, Any]) -> EditCall:
     patch = patch_in(arguments)
-    if patch:
+    if patch is not None:
         return EditCall(patch, ("a patch was read as edits",))
     given, repairs = mended_edits(arguments)
     return EditCall(msgspec.convert(given, ProposeEditParams, strict=False), repairs)
@@ -146,23 +131,6 @@ def _rewrite(params: ProposeEditParams, shown: Freshness) -> QuotedEdits | LineE
 
 def _mixed(message: str) -> KodeError:
     return KodeError("InvalidArguments", message)
-
-
-def patch_in(arguments: Mapping[str, Any]) -> tuple[FilePatch, ...]:
-    """Return the files of a patch; none if the arguments are no patch.
-
-    Raises msgspec.ValidationError.
-    """
-    given = (arguments.get(name) for name in PATCH_NAMES)
-    texts = [text for text in given if isinstance(text, str)]
-    patch = next((text for text in texts if _BEGIN_PATCH in text), None)
-    unified = next((text for text in texts if is_unified(text)), None) if patch is None else None
-    try:
-        if patch is not None:
-            return parse_patch(patch)
-        return parse_unified(unified) if unified is not None else ()
-    except PatchError as error:
-        raise msgspec.ValidationError(f"the patch cannot be read. {error}") from None
 
 
 def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -212,74 +180,3 @@ def _parsed(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-async def propose_patch(
-    patch: Sequence[FilePatch], proposals: Proposals, files: SessionFileView, call: ToolCall
-) -> list[tuple[Proposed, str]]:
-    """Propose all files of a patch; return each proposal with the report for the model.
-
-    All files are tried first: the whole patch fits, or nothing is proposed. Raises KodeError; its
-    message names files proposed already, if the user or another edit intervened.
-    """
-    for file in patch:
-        _try(file, files)
-    done: list[tuple[Proposed, str]] = []
-    for file in patch:
-        try:
-            await _propose(file, proposals, call, done)
-        except KodeError as error:
-            if done:
-                paths = ", ".join(proposed.path for proposed, _ in done)
-                error.message += f" Already proposed: {paths}."
-            raise
-    return done
-
-
-def _try(file: FilePatch, files: SessionFileView) -> None:
-    """Raise the KodeError that proposing a file would raise."""
-    match file:
-        case FileAdd(path, text):
-            check_omission(text, "", f"{path}: ")
-            check_size(text, path)
-            _check_free(path, files)
-        case FileDelete(path):
-            files.document(path, purpose="edit")
-        case FileUpdate(path, chunks, move_to):
-            if move_to:
-                _check_free(move_to, files)
-            document = files.document(path, purpose="edit")
-            if chunks:
-                PatchChunks(path, chunks)(document, files.view(document).text_lf)
-
-
-def _check_free(path: str, files: SessionFileView) -> None:
-    """Raise KodeError if there is a file at the path."""
-    try:
-        files.document(path, purpose="edit")
-    except KodeError as error:
-        if error.code != "NotFound":
-            raise
-    else:
-        raise refusal("exists", f"{path} exists already; update it, or choose another path.")
-
-
-async def _propose(
-    file: FilePatch, proposals: Proposals, call: ToolCall, done: list[tuple[Proposed, str]]
-) -> None:
-    """Propose one file of a patch; for a moved file, the changes before the move."""
-    match file:
-        case FileAdd():
-            proposed = await proposals.propose_create(file.path, file.text, call)
-        case FileDelete():
-            proposed = await proposals.propose_delete(file.path, call)
-        case FileUpdate():
-            if file.chunks:
-                rewrite = PatchChunks(file.path, file.chunks)
-                changed = await proposals.propose(file.path, rewrite, call)
-                told = partial(text_report, changed, rewrite.notes, rewrite.tiers)
-                done.append((changed, await apart(len(changed.after), told)))
-            if file.move_to is None:
-                return
-            proposed = await proposals.propose_move(file.path, file.move_to, call)
-    done.append((proposed, f"{proposed.message}\n{head(proposed)}"))

@@ -9,11 +9,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.core.text.apply_patch import PatchChunk, locate_chunk
+from kode_sidecar.core.text.chunk_place import locate_chunk, with_final_end_of
 from kode_sidecar.core.text.edit_hints import line_span
 from kode_sidecar.core.text.edit_match import EditMatch, MatchError, locate
 from kode_sidecar.core.text.edit_tiers import Tier
 from kode_sidecar.core.text.edited_text import EditedText
+from kode_sidecar.core.text.file_patch import PatchChunk
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
 from kode_sidecar.core.text.omission import omission
 from kode_sidecar.core.text.shown_text import without_controls
@@ -295,7 +296,23 @@ class PatchChunks:
             self.tiers.append(found.tier)
             self.notes += _notes(found, f"{self.path}, chunk {number}")
             result = apply_edits(result, found.edits)
+        result = with_final_end_of(text, result, self.chunks)
         return check_finished(text, result, self.path)
+
+
+@dataclass(frozen=True)
+class WholeText:
+    """Replaces the whole text, of a file that a patch deletes and adds again."""
+
+    path: str
+    content: str
+
+    def __call__(self, document: Document, text: str) -> str:
+        """Return the new text."""
+        content = to_lf(self.content)
+        check_omission(content, text, f"{self.path}: ")
+        check_encodable(content, document, self.path)
+        return check_finished(text, content, self.path)
 
 
 def _is_plain(old: str, new: str, document: Document) -> bool:

@@ -2,16 +2,16 @@
 
 import pytest
 
-from kode_sidecar.core.text.apply_patch import (
+from kode_sidecar.core.text.apply_patch import parse_patch
+from kode_sidecar.core.text.chunk_place import locate_chunk
+from kode_sidecar.core.text.edit_match import EditMatch, MatchError
+from kode_sidecar.core.text.file_patch import (
     FileAdd,
     FileDelete,
     FileUpdate,
     PatchChunk,
     PatchError,
-    locate_chunk,
-    parse_patch,
 )
-from kode_sidecar.core.text.edit_match import EditMatch, MatchError
 from kode_sidecar.core.text.text_edit import apply_edits
 from kode_sidecar.core.text.unified_patch import is_unified, parse_unified
 
