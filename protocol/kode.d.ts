@@ -407,10 +407,13 @@ export type NoticeCode =
   | "NoFolder"
   | "NotSaved"
   | "PromptCut"
+  | "PromptLeftOut"
+  | "RequestAdapted"
   | "SamplingDropped"
   | "StreamDamaged"
   | "StreamUnmarkedEnd"
-  | "ToolChoiceDropped";
+  | "ToolChoiceDropped"
+  | "ToolsLeftOut";
 
 /** The names in the table of errors. More may come. */
 export type ErrorCode =

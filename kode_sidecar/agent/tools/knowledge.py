@@ -85,7 +85,8 @@ class WriteMemoryParams(Struct, forbid_unknown_fields=True):
         About, Meta(description="project: holds in this project; user: holds everywhere")
     ] = "project"
     tags: Annotated[
-        tuple[Annotated[str, Meta(max_length=MAX_TAG_CHARS)], ...], Meta(max_length=MAX_TAGS)
+        tuple[Annotated[str, Meta(max_length=MAX_TAG_CHARS)], ...],
+        Meta(max_length=MAX_TAGS, description="Words to find it by"),
     ] = ()
 
 

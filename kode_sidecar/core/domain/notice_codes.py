@@ -18,10 +18,13 @@ NoticeCode = Literal[
     "NoFolder",
     "NotSaved",
     "PromptCut",
+    "PromptLeftOut",
+    "RequestAdapted",
     "SamplingDropped",
     "StreamDamaged",
     "StreamUnmarkedEnd",
     "ToolChoiceDropped",
+    "ToolsLeftOut",
 ]
 
 NOTICES: Mapping[NoticeCode, str] = {
@@ -36,8 +39,11 @@ NOTICES: Mapping[NoticeCode, str] = {
     "NoFolder": "No folder is open: the model reads the open buffers and no files.",
     "NotSaved": "The session cannot be written to disk.",
     "PromptCut": "The model's host read less than it was sent.",
+    "PromptLeftOut": "An earlier prompt or picture, which the host refused, is not sent again.",
+    "RequestAdapted": "The model's host refused part of a request, which is left out from now on.",
     "SamplingDropped": "Sampling settings were not sent, for the model chooses them itself.",
     "StreamDamaged": "Part of the answer could not be read and is missing from it.",
     "StreamUnmarkedEnd": "The answer ended without its mark: it may be incomplete.",
     "ToolChoiceDropped": "The model cannot be made to call a tool and was asked by words.",
+    "ToolsLeftOut": "The model is not offered all tools, for it or its host refuses some.",
 }

@@ -6,6 +6,7 @@ here. There are only two roles, and they alternate.
 
 import re
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ from kode_sidecar.core.domain.message import (
 from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.infrastructure.providers.dialect import Dialect, EncodedRequest
+from kode_sidecar.infrastructure.providers.offered_tools import offered, offered_tools
 from kode_sidecar.infrastructure.providers.openai_request import (
     NO_OUTPUT,
     image_note,
@@ -37,7 +39,6 @@ from kode_sidecar.infrastructure.providers.request_options import (
     tool_choice,
     with_safe_ids,
 )
-from kode_sidecar.infrastructure.providers.tool_schema import object_schema
 
 PATH = "/messages"
 VERSION = "2023-06-01"
@@ -61,6 +62,8 @@ def headers(api_key: str) -> dict[str, str]:
 
 def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
     """Return the request for one model; options it refuses are left out."""
+    tools, left_out = offered_tools(request, profile)
+    request = replace(request, tools=tools)
     messages = anthropic_messages(request.messages, profile)
     choice = tool_choice(request, profile)
     if choice.asked and messages:
@@ -87,16 +90,13 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body["stream"] = request.stream
     effort, told = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
+    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
 
 
 @lru_cache(maxsize=256)
 def _tool(tool: ToolSpec) -> Json:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": object_schema(tool.schema),
-    }
+    one = offered(tool)
+    return {"name": one.name, "description": one.description, "input_schema": one.schema}
 
 
 def _called_tools(messages: list[Json]) -> list[str]:

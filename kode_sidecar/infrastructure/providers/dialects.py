@@ -19,7 +19,6 @@ from kode_sidecar.infrastructure.providers.openai_request import (
 )
 from kode_sidecar.infrastructure.providers.profiles import DialectName, ModelProfile
 from kode_sidecar.infrastructure.providers.responses_request import OPENAI_RESPONSES
-from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema, object_schema
 
 
 def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
@@ -35,7 +34,6 @@ def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
 
 KIMI = chat_dialect(
     ChatHabits(
-        schema=normalize_schema,
         budget_name="max_completion_tokens",
         # Above 1 every Moonshot model refuses temperature and top_p.
         highest_sampling=1.0,
@@ -47,7 +45,6 @@ KIMI = chat_dialect(
 
 OPENAI_CHAT = chat_dialect(
     ChatHabits(
-        schema=object_schema,
         budget_name="max_tokens",
         highest_sampling=2.0,
         takes_cache_key=False,

@@ -6,8 +6,8 @@ here.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
@@ -28,6 +28,7 @@ from kode_sidecar.core.domain.message import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.infrastructure.providers.dialect import EncodedRequest
+from kode_sidecar.infrastructure.providers.offered_tools import offered, offered_tools
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.request_options import (
     CALL_A_TOOL,
@@ -40,13 +41,9 @@ from kode_sidecar.infrastructure.providers.request_options import (
     tool_choice,
     with_safe_ids,
 )
-from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema, object_schema
 
 PATH = "/chat/completions"
-Schema = dict[str, Any]
-ToolSchema = Callable[[Mapping[str, Any]], Schema]
 LateTools = Mapping[str, Sequence[ToolSpec]]
-_SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
 ChatMessage = dict[str, Any]
 # The fields of a block that this dialect sends back; others came in another dialect of the host.
 _GIVEN_BACK = ("reasoning_details", "extra_content")
@@ -61,7 +58,6 @@ class ChatHabits:
     temperature accepted; `takes_cache_key`: others refuse the unknown field `prompt_cache_key`.
     """
 
-    schema: ToolSchema
     budget_name: str
     highest_sampling: float
     takes_cache_key: bool
@@ -69,16 +65,17 @@ class ChatHabits:
 
 def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
     """Return the request for one model; options it refuses are left out."""
-    schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
+    tools, left_out = offered_tools(request, profile)
+    request = replace(request, tools=tools)
     late: LateTools = late_tools(request) if profile.late_tools else {}
-    messages = chat_messages(request.system, request.messages, profile, late, schema)
+    messages = chat_messages(request.system, request.messages, profile, late)
     choice = tool_choice(request, profile)
     if choice.asked:
         messages.append({"role": "system", "content": CALL_A_TOOL})
     body: dict[str, Any] = {"model": profile.id, "messages": messages}
     if request.tools:
         told = {tool.name for tools in late.values() for tool in tools}
-        body["tools"] = [_tool(one, schema) for one in request.tools if one.name not in told]
+        body["tools"] = [_tool(one) for one in request.tools if one.name not in told]
         body["tool_choice"] = choice.sent
     sent, notices = sampling(request, profile, habits.highest_sampling)
     body.update(sent)
@@ -92,7 +89,7 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
         body["stream_options"] = {"include_usage": True}
     effort, told = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
+    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
 
 
 def bearer_headers(api_key: str) -> dict[str, str]:
@@ -101,13 +98,10 @@ def bearer_headers(api_key: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _tool(tool: ToolSpec, schema: ToolSchema) -> msgspec.Raw:
+def _tool(tool: ToolSpec) -> msgspec.Raw:
     """Encode a tool, once for all requests."""
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": schema(tool.schema),
-    }
+    one = offered(tool)
+    function = {"name": one.name, "description": one.description, "parameters": one.schema}
     return msgspec.Raw(json_bytes({"type": "function", "function": function}))
 
 
@@ -132,7 +126,6 @@ def chat_messages(
     messages: Sequence[Message],
     profile: ModelProfile,
     late: LateTools,
-    schema: ToolSchema,
 ) -> list[ChatMessage]:
     """Encode the system prompt and the conversation, without errors and empty messages.
 
@@ -144,7 +137,7 @@ def chat_messages(
     for message in with_safe_ids(messages, _keeps_id(profile.provider)):
         if tools := late.get(message.id):
             # The host refuses such a message with a content, even null.
-            found.append({"role": "system", "tools": [_tool(one, schema) for one in tools]})
+            found.append({"role": "system", "tools": [_tool(one) for one in tools]})
         if not message.is_api_error_message:
             found += _encode(message, profile)
     return found

@@ -73,8 +73,9 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """How to ask one model.
 
     A model that thinks wants its reasoning back. `sampling` False: the vendor fixes temperature and
-    top_p and refuses other values. `forced_tools`: a call can be forced. `tool_schema` is the form
-    of tool schemas; empty: that of the dialect. `context_window` and `max_output` are in tokens;
+    top_p and refuses other values. `tools`: it takes tools, except `refused_tools` by name;
+    `forced_tools`: a call can be forced. `tool_schema` has no effect any more: all hosts get the
+    same plain form. `context_window` and `max_output` are in tokens;
     None: unknown. `provider` names who runs the model: others refuse what it has signed. `body` has
     more fields for every request. `cuts_silently`: its host cuts a long prompt without an error.
     `efforts` has the request fields for each thinking effort, `effort` is the default one.
@@ -87,6 +88,8 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     provider: str = ""
     thinking: Thinking = "never"
     sampling: bool = False
+    tools: bool = True
+    refused_tools: tuple[Name, ...] = ()
     forced_tools: bool = False
     images: bool = False
     tool_schema: Literal["", "json_schema", "mfjs"] = ""

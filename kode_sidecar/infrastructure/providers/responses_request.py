@@ -7,6 +7,7 @@ host stores nothing: each request contains the whole conversation with its encry
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +25,7 @@ from kode_sidecar.core.domain.message import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.infrastructure.providers.dialect import Dialect, EncodedRequest
+from kode_sidecar.infrastructure.providers.offered_tools import offered, offered_tools
 from kode_sidecar.infrastructure.providers.openai_request import (
     NO_OUTPUT,
     bearer_headers,
@@ -47,7 +49,6 @@ from kode_sidecar.infrastructure.providers.request_options import (
     with_safe_ids,
 )
 from kode_sidecar.infrastructure.providers.responses_wire import Item
-from kode_sidecar.infrastructure.providers.tool_schema import object_schema
 
 PATH = "/responses"
 # The host refuses a smaller budget.
@@ -60,6 +61,8 @@ _PLAIN_MODELS = re.compile(r"(.*/)?(chatgpt-|gpt-3|gpt-4)")
 
 def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
     """Return the request for one model; options it refuses are left out."""
+    tools, left_out = offered_tools(request, profile)
+    request = replace(request, tools=tools)
     items = response_items(request.messages, profile)
     choice = tool_choice(request, profile)
     if choice.asked:
@@ -82,7 +85,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body["stream"] = request.stream
     effort, told = thinking(request, profile)
     body.update(_with_effort(profile.body, effort))
-    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
+    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
 
 
 OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, ResponsesDecoder.of)
@@ -100,11 +103,12 @@ def _with_effort(body: Mapping[str, Any], effort: Mapping[str, Any]) -> dict[str
 @lru_cache(maxsize=256)
 def _tool(tool: ToolSpec) -> msgspec.Raw:
     """Encode a tool, once for all requests."""
+    one = offered(tool)
     fields = {
         "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": object_schema(tool.schema),
+        "name": one.name,
+        "description": one.description,
+        "parameters": one.schema,
         # The default is True, which refuses optional arguments.
         "strict": False,
     }

@@ -39,10 +39,7 @@ def test_the_model_reads_a_description_and_a_schema(desk: Desk) -> None:
     schema = normalize_schema(spec.schema)
     assert (schema["type"], schema["required"]) == ("object", ["path"])
     assert set(schema["properties"]) == {"path", "edits", "base_rev", "range", "new_content"}
-    assert {branch["type"] for branch in schema["properties"]["new_content"]["anyOf"]} == {
-        "string",
-        "null",
-    }
+    assert schema["properties"]["new_content"]["type"] == "string"
 
 
 async def test_edits_are_sequential_and_told_as_one_diff(desk: Desk) -> None:

@@ -12,6 +12,7 @@ DIALECT = DIALECTS["openai_chat"]
 PLAIN = ModelProfile("llama", dialect="openai_chat", sampling=True)
 THINKS = ModelProfile("deep", dialect="openai_chat", thinking="always")
 SCHEMA = {"$defs": {"P": {"type": "string"}}, "properties": {"p": {"$ref": "#/$defs/P"}}}
+PLAIN_SCHEMA = {"type": "object", "properties": {"p": {"type": "string"}}}
 HI = Message(id="m", session_id="s", role="user", content=(TextBlock(text="Hi"),))
 
 
@@ -34,7 +35,7 @@ def test_a_whole_request() -> None:
                 "function": {
                     "name": "find",
                     "description": "",
-                    "parameters": {**SCHEMA, "type": "object"},
+                    "parameters": PLAIN_SCHEMA,
                 },
             }
         ],
@@ -67,4 +68,4 @@ def test_half_a_character_takes_nothing_else_along() -> None:
     found = body(PLAIN, half, tools=[ToolSpec("find", "b\ud83d", SCHEMA)])
     assert found["messages"][1]["content"] == "a?"
     assert found["tools"][0]["function"]["description"] == "b?"
-    assert found["tools"][0]["function"]["parameters"] == {**SCHEMA, "type": "object"}
+    assert found["tools"][0]["function"]["parameters"] == PLAIN_SCHEMA

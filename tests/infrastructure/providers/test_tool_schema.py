@@ -1,5 +1,6 @@
-"""Tool schemas in Moonshot's dialect of JSON Schema."""
+"""Tool schemas as all hosts get them: Moonshot's dialect of JSON Schema, and plainer."""
 
+import time
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -59,15 +60,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"properties": {"a": {"type": ["string", "null"], "description": "d", "minLength": 1}}},
         {
             "type": "object",
-            "properties": {
-                "a": {
-                    "description": "d",
-                    "anyOf": [
-                        {"minLength": 1, "type": "string"},
-                        {"minLength": 1, "type": "null"},
-                    ],
-                }
-            },
+            "properties": {"a": {"description": "d", "minLength": 1, "type": "string"}},
         },
     ),
     "a type beside anyOf moves inside": (
@@ -110,7 +103,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {
             "type": "object",
             "properties": {
-                "a": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "a": {"type": "string"},
                 "b": {"type": "string", "description": "d"},
                 "c": {
                     "properties": {"x": {"type": "string"}, "y": {"type": "string"}},
@@ -141,10 +134,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {
             "type": "object",
             "properties": {
-                "a": {
-                    "description": "d",
-                    "anyOf": [{"type": "string"}, {"type": "null", "default": None}],
-                },
+                "a": {"description": "d", "type": "string"},
                 "b": {"anyOf": [{"type": "string"}, {"type": "number", "default": 3}]},
                 "c": {"anyOf": [{"type": "string"}, {"type": "number"}]},
             },
@@ -221,3 +211,103 @@ def branches(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def test_any_schema_becomes_one_they_take(schema: Any, shared: Any) -> None:
     whole = {"type": "object", "properties": {"p": schema}, "$defs": {"X": shared}}
     assert violations(normalize_schema(whole)) == []
+
+
+NULLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "properties: null": ({"properties": None}, {}),
+    "required: null": (
+        {"properties": {"a": {"type": "string"}}, "required": None},
+        {"a": {"type": "string"}},
+    ),
+    "required inside of properties": (
+        {"properties": {"a": {"type": "string"}, "required": ["a"]}},
+        {"a": {"type": "string"}},
+    ),
+    "a property that is null": ({"properties": {"a": None}}, {"a": {"type": "string"}}),
+    "a property that is a type's name": (
+        {"properties": {"a": "integer"}},
+        {"a": {"type": "integer"}},
+    ),
+    "a type in other words": ({"properties": {"a": {"type": "Int"}}}, {"a": {"type": "integer"}}),
+    "items: null": (
+        {"properties": {"a": {"type": "array", "items": None}}},
+        {"a": {"type": "array", "items": {"type": "string"}}},
+    ),
+    "anyOf: null": ({"properties": {"a": {"anyOf": None}}}, {"a": {"type": "string"}}),
+    "allOf: null": (
+        {"properties": {"a": {"allOf": None, "type": "number"}}},
+        {"a": {"type": "number"}},
+    ),
+    "enum: null": ({"properties": {"a": {"enum": None}}}, {"a": {"type": "string"}}),
+    "bounds that are words": (
+        {"properties": {"a": {"type": "integer", "minimum": "1", "exclusiveMaximum": True}}},
+        {"a": {"type": "integer"}},
+    ),
+    "additionalProperties: null": ({"properties": {}, "additionalProperties": None}, {}),
+    "$defs: null": ({"properties": {}, "$defs": None}, {}),
+    "a list of properties": (
+        {"properties": [{"name": "a", "type": "boolean"}]},
+        {"a": {"type": "boolean"}},
+    ),
+    "a reference by its place": (
+        {"properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}},
+        {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    ),
+    "a choice of constants": (
+        {"properties": {"a": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y"}]}}},
+        {"a": {"type": "string", "enum": ["x", "y"]}},
+    ),
+    "a choice of what is required": (
+        {
+            "properties": {
+                "a": {
+                    "properties": {"x": {"type": "string"}},
+                    "anyOf": [{"required": ["x"]}, {"required": ["y"]}],
+                }
+            }
+        },
+        {"a": {"type": "object", "properties": {"x": {"type": "string"}}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NULLS.values(), ids=list(NULLS))
+def test_what_is_malformed_is_repaired(case: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    schema, properties = case
+    found = normalize_schema({"type": "object", **schema})
+    assert found["properties"] == properties
+    assert violations(found) == []
+
+
+def test_a_nullable_argument_is_an_optional_one() -> None:
+    found = normalize_schema(
+        {
+            "properties": {
+                "a": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+                "b": {"type": ["string", "null"]},
+                "c": {"type": "string"},
+            },
+            "required": ["a", "b", "c", "gone"],
+        }
+    )
+    assert found["required"] == ["c"]
+    assert found["properties"]["a"] == {"type": "integer", "minimum": 1}
+
+
+@pytest.mark.parametrize("kind", ["references", "depth", "breadth"])
+def test_a_schema_that_explodes_is_bounded(kind: str) -> None:
+    """One with self-references froze the process for 11 s and made 19 MB."""
+    names = [f"D{at}" for at in range(30)]
+    schema: dict[str, Any] = {"properties": {name: {"$ref": f"#/$defs/{name}"} for name in names}}
+    schema["$defs"] = {name: {**schema} for name in names}
+    if kind == "depth":
+        schema = {"type": "string"}
+        for _ in range(400):
+            schema = {"type": "object", "properties": {"in": schema}}
+    elif kind == "breadth":
+        schema = {"properties": {f"p{at}": {"type": ["string", "null"]} for at in range(5_000)}}
+    started = time.perf_counter()
+    found = normalize_schema(schema)
+    assert violations(found) == []
+    assert len(msgspec.json.encode(found)) < 1_000_000
+    assert time.perf_counter() - started < 2
