@@ -8,8 +8,13 @@ needed, so Python must not strip them (`-OO`).
 import hashlib
 import json
 from collections.abc import Callable
+from typing import get_args
 
+from msgspec.structs import FieldInfo, fields
+
+from kode_sidecar.core.protocol.initialize import EditorSettings
 from kode_sidecar.core.protocol.methods import METHODS
+from kode_sidecar.core.settings.values import EDITOR_NAMES, NAMES
 from protocol.export.luacats import luacats_file
 from protocol.export.reference import reference_file
 from protocol.export.schema import schema_file
@@ -31,6 +36,13 @@ def generate() -> dict[str, bytes]:
     return {name: write(types) for name, write in OUTPUTS.items()}
 
 
+def _shape(setting: FieldInfo) -> str:
+    """Return the type of one of the editor's settings as `protocol.handshake` checks it."""
+    (plain, _) = get_args(setting.type)
+    words = get_args(plain)
+    return f"({', '.join(map(json.dumps, words))})" if words else plain.__name__
+
+
 def generated_module(schema: bytes) -> bytes:
     """Return the source of `kode_sidecar/core/protocol/generated.py`, which the handshake reads."""
     requests = [m.name for m in METHODS if (m.direction, m.kind) == ("client_to_server", "request")]
@@ -44,6 +56,19 @@ def generated_module(schema: bytes) -> bytes:
         *(f"    {json.dumps(name)}," for name in requests),
         ")",
         '"""What a client may ask."""',
+        "",
+        "EDITOR_SETTINGS: dict[str, type | tuple[str, ...]] = {",
+        *(
+            f"    {json.dumps(field.encode_name)}: {_shape(field)},"
+            for field in fields(EditorSettings)
+        ),
+        "}",
+        '"""What an editor may set in the handshake; unknown names are ignored."""',
+        "",
+        "USER_SETTINGS = (",
+        *(f"    {json.dumps(name)}," for name in NAMES if name not in EDITOR_NAMES.values()),
+        ")",
+        '"""What only the user\'s own files and environment may set, in any spelling."""',
         "",
     ]
     return "\n".join(lines).encode("ascii")

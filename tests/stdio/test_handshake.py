@@ -100,7 +100,7 @@ def test_the_newest_version_is_that_of_the_table() -> None:
 
 def test_the_settings_are_those_of_the_settings_room() -> None:
     # A11
-    assert tuple(EDITOR_NAMES) == EDITOR_SETTINGS
+    assert tuple(EDITOR_NAMES) == tuple(EDITOR_SETTINGS)
     assert set(NAMES) - set(EDITOR_NAMES.values()) == set(USER_SETTINGS)
 
 

@@ -53,3 +53,48 @@ REQUESTS = (
     "kode/doctor",
 )
 """What a client may ask."""
+
+EDITOR_SETTINGS: dict[str, type | tuple[str, ...]] = {
+    "mode": ("review", "ask", "auto", "plan"),
+    "agent": str,
+    "model": str,
+    "locale": str,
+    "fileEncoding": str,
+}
+"""What an editor may set in the handshake; unknown names are ignored."""
+
+USER_SETTINGS = (
+    "api_key",
+    "base_url",
+    "proxy",
+    "window_messages",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "context_window",
+    "providers",
+    "logical_models",
+    "agents",
+    "mcp",
+    "commands",
+    "budget",
+    "http_timeout_connect",
+    "http_timeout_first_byte",
+    "http_timeout_idle",
+    "http_timeout_write",
+    "http_retry_budget",
+    "http_silence_told",
+    "permission_timeout",
+    "edit_timeout",
+    "storage",
+    "storage_root",
+    "log_dir",
+    "log_redact_content",
+    "log_redact_chars",
+    "skill_folders",
+    "memory_mode",
+    "memory_url",
+    "memory_key",
+    "memory_timeout",
+)
+"""What only the user's own files and environment may set, in any spelling."""

@@ -12,7 +12,12 @@ from kode_sidecar.core.protocol.base_protocol import (
     FrameDecoder,
     LineDecoder,
 )
-from kode_sidecar.core.protocol.generated import REQUESTS, SCHEMA_SHA256
+from kode_sidecar.core.protocol.generated import (
+    EDITOR_SETTINGS,
+    REQUESTS,
+    SCHEMA_SHA256,
+    USER_SETTINGS,
+)
 from kode_sidecar.errors import KodeError
 
 Object = dict[str, object]
@@ -31,13 +36,7 @@ _OPTIONS: dict[str, Shape] = {
     "client": {"name": str, "version": str},
     "locale": str,
     "trusted": bool,
-    "settings": {
-        "mode": ("review", "ask", "auto", "plan"),
-        "agent": str,
-        "model": str,
-        "locale": str,
-        "fileEncoding": str,
-    },
+    "settings": {**EDITOR_SETTINGS},
     "delivery": {"maxInlineBytes": int},
     "capabilities": {
         "permission": dict,
@@ -139,22 +138,6 @@ LIMITS: dict[str, int] = {
     "maxRequestsInFlight": 10_000,
 }
 """`maxQueuedBytes`: output that a client may leave unread before the process exits."""
-
-EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
-"""What an editor may set in `initializationOptions.kode.settings`. Unknown names are ignored."""
-
-USER_SETTINGS = (
-    *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
-    "context_window",
-    *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
-    *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
-    "edit_timeout",
-    *("providers", "logical_models", "agents", "mcp", "storage", "storage_root", "log_dir"),
-    *("log_redact_content", "log_redact_chars", "skill_folders", "commands", "budget"),
-    *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
-)
-"""Settings that only the user's own files and environment may set, in any spelling. A test
-compares both tuples with the settings."""
 
 # Names of keys, hosts and proxies elsewhere: an editor that passes one made a mistake.
 _FOREIGN_NAMES = (

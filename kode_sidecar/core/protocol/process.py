@@ -8,6 +8,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.event_parts import Effort
 from kode_sidecar.core.domain.memory import MemoryMode, MemoryState
 from kode_sidecar.core.domain.message import Cost, Usage
+from kode_sidecar.core.protocol.initialize import EditorSettings
 from kode_sidecar.core.protocol.session import Mode
 
 
@@ -158,17 +159,13 @@ class SetTrustParams(Struct, frozen=True, kw_only=True):
     trusted: bool
 
 
-class SettingsUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SettingsUpdateParams(
+    EditorSettings, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
     """The settings of the handshake; absent and `null` leave a setting unchanged.
 
     `mode` and `model` hold for sessions without their own, `agent` for new sessions.
     """
-
-    mode: Mode | None = None
-    agent: str | None = None
-    model: str | None = None
-    locale: str | None = None
-    file_encoding: str | None = None
 
 
 class SettingsUpdateResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -1,7 +1,9 @@
-"""Every setting: its type and default, its names in each source, and its check."""
+"""Every setting in one row: its type, default, who sets it, its variables, its check, its mask."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -58,6 +60,40 @@ class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     day: Annotated[float, Meta(gt=0)] | None = None
 
 
+@dataclass(frozen=True)
+class SettingRow:
+    """What a setting is beyond its type and default.
+
+    `who` may set it: the user in files and variables, the editor too, or the handshake alone. An
+    editor's settings may come from the workspace it has open, so keys, hosts, proxies, logs and
+    storage are the user's. `env` are the variables that set it, the first one set wins; None means
+    KODE_<NAME>, `()` that only `config.yaml` can hold it. `check` converts a value, which is read
+    as `read_as` if that is not the setting's own type. `shown` is how the doctor shows it.
+    """
+
+    who: Literal["user", "editor", "handshake"] = "user"
+    env: tuple[str, ...] | None = None
+    read_as: Any = None
+    check: Callable[[Any], object] | None = None
+    shown: Callable[[Any], object] | None = None
+
+
+_BY_EDITOR = SettingRow(who="editor")
+_Written = Annotated[
+    Mapping[str, Any],
+    # Its contents may be anything; the doctor's checks report what matters.
+    SettingRow(env=(), shown=", ".join),
+]
+
+
+def _shown_folders(folders: Sequence[Path]) -> str:
+    return ", ".join(map(str, folders))
+
+
+def _shown_budget(budget: BudgetSettings | None) -> object:
+    return None if budget is None else msgspec.to_builtins(budget)
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
@@ -77,24 +113,35 @@ class Settings(Struct, frozen=True, kw_only=True):
     call to it. `trusted` is the editor's statement about the workspace, in the handshake only.
     """
 
-    api_key: str = ""
-    base_url: Text = "https://api.moonshot.cn/v1"
-    proxy: str | None = None
-    model: Text = "ide-chat"
-    agent: Text = "ide-helper"
-    mode: Mode = "review"
-    locale: Locale = "zh"
+    api_key: Annotated[
+        str,
+        SettingRow(
+            env=("KIMI_API_KEY", "MOONSHOT_API_KEY"),
+            check=checks.api_key,
+            shown=checks.masked_key,
+        ),
+    ] = ""
+    base_url: Annotated[Text, SettingRow(env=("KIMI_BASE_URL",), check=checks.base_url)] = (
+        "https://api.moonshot.cn/v1"
+    )
+    proxy: Annotated[str | None, SettingRow(check=checks.proxy, shown=checks.masked_proxy)] = None
+    mode: Annotated[Mode, _BY_EDITOR] = "review"
+    agent: Annotated[Text, _BY_EDITOR] = "ide-helper"
+    model: Annotated[Text, _BY_EDITOR] = "ide-chat"
+    locale: Annotated[Locale, SettingRow(who="editor", read_as=str, check=checks.locale)] = "zh"
     window_messages: Annotated[int, Meta(ge=1, le=10_000)] = 20
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.3
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     context_window: Annotated[int, Meta(ge=2_000)] | None = None
-    providers: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    mcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    commands: CommandSettings = CommandSettings()
-    budget: BudgetSettings | None = None
+    providers: _Written = field(default_factory=dict[str, Any])
+    logical_models: _Written = field(default_factory=dict[str, Any])
+    agents: _Written = field(default_factory=dict[str, Any])
+    mcp: _Written = field(default_factory=dict[str, Any])
+    commands: Annotated[CommandSettings, SettingRow(env=(), shown=attrgetter("mode"))] = (
+        CommandSettings()
+    )
+    budget: Annotated[BudgetSettings | None, SettingRow(env=(), shown=_shown_budget)] = None
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0
@@ -103,18 +150,25 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_silence_told: Seconds = 10.0
     permission_timeout: Seconds = 300.0
     edit_timeout: Seconds = 60.0
-    file_encoding: str | None = None
+    file_encoding: Annotated[str | None, SettingRow(who="editor", check=checks.file_encoding)] = (
+        None
+    )
     storage: Storage = "jsonl"
-    storage_root: Path
-    log_dir: Path
-    log_redact_content: bool = False
+    storage_root: Annotated[
+        Path, SettingRow(env=("KODE_HOME",), read_as=str, check=checks.folder, shown=str)
+    ]
+    log_dir: Annotated[Path, SettingRow(read_as=str, check=checks.folder, shown=str)]
+    log_redact_content: Annotated[bool, SettingRow(env=("AGENT_LOG_REDACT_CONTENT",))] = False
     log_redact_chars: Annotated[int, Meta(ge=0, le=100_000)] = 80
-    skill_folders: tuple[Path, ...] = ()
+    skill_folders: Annotated[
+        tuple[Path, ...],
+        SettingRow(env=(), read_as=list[str], check=checks.folders, shown=_shown_folders),
+    ] = ()
     memory_mode: MemoryMode = "candidate"
-    memory_url: str = ""
-    memory_key: str = ""
+    memory_url: Annotated[str, SettingRow(check=checks.memory_url)] = ""
+    memory_key: Annotated[str, SettingRow(check=checks.api_key, shown=checks.masked_key)] = ""
     memory_timeout: Annotated[float, Meta(gt=0, le=600)] = 10.0
-    trusted: bool = False
+    trusted: Annotated[bool, SettingRow(who="handshake")] = False
 
     def __repr__(self) -> str:
         """Without values: a key must not reach a log by way of a repr."""
@@ -176,56 +230,31 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
 PROJECT_SERVER_FILES = (".mcp.json", ".kode/mcp.yaml")
 """The files in which a project names MCP servers."""
 
-NAMES = tuple(field.name for field in fields(Settings) if field.name != "trusted")
+_FIELDS = {field.name: field for field in fields(Settings)}
+
+
+def _row(name: str) -> SettingRow:
+    annotations = get_args(_FIELDS[name].type)[1:]
+    return next((one for one in annotations if isinstance(one, SettingRow)), SettingRow())
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+_ROWS = {name: _row(name) for name in _FIELDS}
+
+NAMES = tuple(name for name, row in _ROWS.items() if row.who != "handshake")
 """The settings of the user's files, spelt as in `config.yaml`."""
 
-# Read from KODE_<NAME> unless a setting has variables of its own here; the first one set wins.
-_OWN_ENV_NAMES = {
-    "api_key": ("KIMI_API_KEY", "MOONSHOT_API_KEY"),
-    "base_url": ("KIMI_BASE_URL",),
-    "storage_root": ("KODE_HOME",),
-    "log_redact_content": ("AGENT_LOG_REDACT_CONTENT",),
-    "providers": (),
-    "logical_models": (),
-    "agents": (),
-    "mcp": (),
-    "commands": (),
-    "budget": (),
-    "skill_folders": (),
+ENV_NAMES: Mapping[str, tuple[str, ...]] = {
+    name: (f"KODE_{name.upper()}",) if (own := _ROWS[name].env) is None else own for name in NAMES
 }
-ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
 """The environment variables of each setting; none for what only `config.yaml` can hold."""
 
-EDITOR_NAMES = {
-    "mode": "mode",
-    "agent": "agent",
-    "model": "model",
-    "locale": "locale",
-    "fileEncoding": "file_encoding",
-}
-"""What an editor may set, by its name in the handshake. An editor's settings may come from the
-workspace it has open, so keys, hosts, proxies, logs and storage are not among them."""
-
-_TYPES = {field.name: field.type for field in fields(Settings)}
-# Read as text, then turned into their type by a check.
-_RAW_TYPES: Mapping[str, Any] = {
-    "locale": str,
-    "storage_root": str,
-    "log_dir": str,
-    "skill_folders": list[str],
-}
-_CHECKS: Mapping[str, Callable[[Any], object]] = {
-    "api_key": checks.api_key,
-    "base_url": checks.base_url,
-    "proxy": checks.proxy,
-    "locale": checks.locale,
-    "file_encoding": checks.file_encoding,
-    "storage_root": checks.folder,
-    "log_dir": checks.folder,
-    "skill_folders": checks.folders,
-    "memory_url": checks.memory_url,
-    "memory_key": checks.api_key,
-}
+EDITOR_NAMES = {_camel(name): name for name, row in _ROWS.items() if row.who == "editor"}
+"""What an editor may set, by its name in the handshake (`protocol.initialize.EditorSettings`)."""
 
 
 def checked(name: str, raw: object, *, is_text: bool) -> object:
@@ -233,35 +262,22 @@ def checked(name: str, raw: object, *, is_text: bool) -> object:
 
     Raises ValueError saying what is expected, without the value.
     """
-    kind, check = _TYPES[name], _CHECKS.get(name)
+    kind, row = _FIELDS[name].type, _ROWS[name]
     try:
-        value = msgspec.convert(raw, _RAW_TYPES.get(name, kind), strict=not is_text)
+        value = msgspec.convert(raw, row.read_as or kind, strict=not is_text)
     except msgspec.ValidationError as error:
-        if get_origin(kind) is Literal:
-            raise ValueError(f"use one of {', '.join(get_args(kind))}") from None
+        plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        if get_origin(plain) is Literal:
+            raise ValueError(f"use one of {', '.join(get_args(plain))}") from None
         raise ValueError(str(error)[:1].lower() + str(error)[1:]) from None
-    return value if check is None else check(value)
+    return value if row.check is None else row.check(value)
 
 
 def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
     """Return name, value and source of every setting in order of declaration; secrets masked."""
     rows: list[tuple[str, object, str]] = []
-    for name in _TYPES:
+    for name, row in _ROWS.items():
         value: object = getattr(loaded.settings, name)
-        if name in ("api_key", "memory_key"):
-            value = checks.masked_key(getattr(loaded.settings, name))
-        elif name == "proxy":
-            value = checks.masked_proxy(loaded.settings.proxy)
-        elif isinstance(value, Path):
-            value = str(value)
-        elif name == "skill_folders":
-            value = ", ".join(map(str, loaded.settings.skill_folders))
-        elif name in ("providers", "logical_models", "agents", "mcp"):
-            # Their contents may be anything; the doctor's checks report what matters.
-            value = ", ".join(getattr(loaded.settings, name))
-        elif name == "commands":
-            value = loaded.settings.commands.mode
-        elif name == "budget" and loaded.settings.budget is not None:
-            value = msgspec.to_builtins(loaded.settings.budget)
-        rows.append((name, value, loaded.sources.get(name, "default")))
+        shown = value if row.shown is None else row.shown(value)
+        rows.append((name, shown, loaded.sources.get(name, "default")))
     return rows
