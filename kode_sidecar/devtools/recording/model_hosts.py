@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
 from kode_sidecar.devtools.recording.recorded_lines import (
@@ -74,23 +75,22 @@ class AnswerLog:
         await self._enter(partial(self._write_failure, agent, ask, error))
 
     def left(self, agent: str, ask: int) -> None:
-        """Write that the rest of the answer is not wanted."""
-        self._release(agent, ask)
-        self._write(AnswerLeft(agent=agent, ask=ask))
+        """Write that no more of the answer is needed, and what is still held of it."""
+        held = self._held.pop((agent, ask), b"")
+        self._write(AnswerLeft(agent=agent, ask=ask, **_with_any(held)))
 
     def _write_read(self, agent: str, ask: int, data: bytes) -> None:
+        """Write a line for each read, for playback gives the process as many."""
         if not data:
-            self._release(agent, ask)
             self._write(AnswerEnded(agent=agent, ask=ask))
             return
-        data = self._held.pop((agent, ask), b"") + data
-        whole = unfinished(data)
-        if whole < len(data):
-            self._held[agent, ask] = data[whole:]
-        self._write_bytes(agent, ask, data[:whole])
+        whole, held = unfinished(data), self._held.pop((agent, ask), b"") + data
+        behind = len(data) - whole
+        ready = len(held) - behind if whole else 0
+        self._held[agent, ask] = held[ready:]
+        self._write(AnswerBytes(agent=agent, ask=ask, held=behind, **_with_any(held[:ready])))
 
     def _write_failure(self, agent: str, ask: int, error: KodeError) -> None:
-        self._release(agent, ask)
         self._write(
             AnswerFailed(
                 agent=agent,
@@ -102,12 +102,9 @@ class AnswerLog:
             )
         )
 
-    def _release(self, agent: str, ask: int) -> None:
-        self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
 
-    def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
-        if data:
-            self._write(AnswerBytes(agent=agent, ask=ask, **with_data(data)))
+def _with_any(data: bytes) -> dict[str, Any]:
+    return with_data(data) if data else {}
 
 
 class RecordingHost:
@@ -268,8 +265,10 @@ class _PlaybackResponse:
         """Do nothing: a recording has no idle timeout."""
 
     async def read(self) -> bytes:
-        line = await self._host.next_part(*self._name)
-        return data_of(line) if isinstance(line, AnswerBytes) else b""
+        while isinstance(line := await self._host.next_part(*self._name), AnswerBytes):
+            if data := data_of(line):  # or else the recording was cut off before they were written
+                return data
+        return b""
 
     async def read_all(self, limit: int) -> bytes:
         return await _read_all(self, limit)

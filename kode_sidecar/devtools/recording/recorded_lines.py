@@ -104,10 +104,15 @@ class AnswerOpened(ModelInput, frozen=True, kw_only=True, tag="model.opened"):
 
 
 class AnswerBytes(ModelInput, frozen=True, kw_only=True, tag="model.bytes"):
-    """The bytes of one read; in `base64` when they are not UTF-8 by themselves."""
+    """The bytes of one read; in `base64` when they are not UTF-8 by themselves.
+
+    The last `held` bytes of the read may be half a key, and so begin the next line of this answer
+    that holds bytes. `read_recording` gives each read its own bytes.
+    """
 
     text: str | None = None
     base64: bytes | None = None
+    held: int = 0
 
 
 class AnswerEnded(ModelInput, frozen=True, kw_only=True, tag="model.ended"):
@@ -124,10 +129,12 @@ class AnswerFailed(ModelInput, frozen=True, kw_only=True, tag="model.failed"):
 
 
 class AnswerLeft(RecordedLine, frozen=True, kw_only=True, tag="model.left"):
-    """The process gave the rest of the answer up."""
+    """The process needs no more of the answer. Here are the bytes that were held to the end."""
 
     agent: str
     ask: int
+    text: str | None = None
+    base64: bytes | None = None
 
 
 class DrawnId(RecordedLine, frozen=True, kw_only=True, tag="id"):
@@ -261,7 +268,7 @@ def with_data(data: bytes) -> dict[str, Any]:
         return {"base64": data}
 
 
-def data_of(line: AnswerBytes | RecordedFile | ProgramInput) -> bytes:
+def data_of(line: AnswerBytes | AnswerLeft | RecordedFile | ProgramInput) -> bytes:
     """Return the bytes that a line holds."""
     return line.base64 if line.base64 is not None else (line.text or "").encode()
 

@@ -2,20 +2,27 @@
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.recorded_lines import (
     FORMAT,
+    AnswerBytes,
+    AnswerLeft,
     AnyLine,
     FrameIn,
     ModelAsked,
     RecordingEnd,
     RecordingHead,
+    data_of,
     decode_line,
+    with_data,
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import not_made
@@ -66,7 +73,33 @@ def read_recording(path: Path) -> SessionRecording:
         raise _foreign(path, "it has no whole line")
     head = _head(path, raw_lines[0])
     lines = [head, *(_decoded(path, number, raw) for number, raw in enumerate(raw_lines[1:], 2))]
+    _divide_by_reads(lines)
     return SessionRecording(head, lines, isinstance(lines[-1], RecordingEnd))
+
+
+def _divide_by_reads(lines: list[AnyLine]) -> None:
+    """Give each read of an answer the bytes that it held back: another line brought them."""
+    waiting: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for index, line in enumerate(lines):
+        if not isinstance(line, AnswerBytes | AnswerLeft):
+            continue
+        reads, data = waiting[line.agent, line.ask], data_of(line)
+        if data:
+            for earlier in reads:
+                held = lines[earlier]
+                assert isinstance(held, AnswerBytes)
+                is_last = isinstance(line, AnswerLeft) and earlier == reads[-1]
+                size = len(data) if is_last else held.held
+                lines[earlier] = replace(held, **_members(data_of(held) + data[:size]))
+                data = data[size:]
+            reads.clear()
+            lines[index] = replace(line, **_members(data))
+        if isinstance(line, AnswerBytes) and line.held:
+            reads.append(index)
+
+
+def _members(data: bytes) -> dict[str, Any]:
+    return {"text": None, "base64": None, **with_data(data)}
 
 
 def _head(path: Path, raw: bytes) -> RecordingHead:
