@@ -35,9 +35,12 @@ def keep(editor: str, tape: Path, project: Path) -> None:
 
 
 def faults(folder: Path) -> Sequence[str]:
-    """What `kode-sidecar grade` has to say; a process that was killed has no end to be judged."""
+    """What `kode-sidecar grade` has to say; a process that was killed has no end to be judged.
+
+    One that was killed as it began has not even a first line.
+    """
     said: list[str] = []
-    for file in sorted(folder.glob("*.jsonl")):
+    for file in sorted(file for file in folder.glob("*.jsonl") if b"\n" in file.read_bytes()):
         talk = read_recording(file)
         for verdict in verdicts(Talk(talk)) if talk.whole else ():
             said += [f"{file}:{one.line} {verdict.rule}: {one.text}" for one in verdict.faults]
