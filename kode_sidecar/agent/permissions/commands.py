@@ -4,65 +4,20 @@ Nothing runs in a workspace that is not trusted. A program or argument that can 
 program needs a question each time: no rule and no earlier answer covers it.
 """
 
-import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kode_sidecar.agent.permissions.command_files import file_risks, leads_out
 from kode_sidecar.agent.permissions.gate import PermissionGate
 from kode_sidecar.agent.tools.run_command import WantedCommand
-from kode_sidecar.core.domain.command_rules import CommandRules, shown_command
+from kode_sidecar.core.domain.command_rules import CommandRules, CommandVerdict, shown_command
 from kode_sidecar.core.domain.permission import ALLOW_ONCE, OPTIONS, REJECT
 from kode_sidecar.core.kernel.contracts import ToolCall
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
-_MAX_PATH = 4_096
 _LINE_CHARS = 160
-_MOST_GLUED, _MOST_SIGNS = 8, 64
-_SIGNS = re.compile(r"[=:;,@]")
-_HARMLESS = frozenset({os.devnull, "nul", "NUL"})
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-
-
-def leads_out(arguments: Sequence[str], folder: Path, roots: Sequence[Path]) -> str:
-    """Return the first argument that names a path outside of `roots`, or an empty string.
-
-    `folder` is where the command runs; links are followed.
-    """
-    real = [Path(os.path.realpath(root)) for root in roots]
-    for argument in arguments:
-        if argument in _HARMLESS:
-            continue
-        if any(_is_outside(text, folder, real) for text in _possible_paths(argument)):
-            return argument
-    return ""
-
-
-def _possible_paths(argument: str) -> Iterator[str]:
-    yield argument
-    if _DRIVE.match(argument):
-        return
-    parts = _SIGNS.split(argument)
-    if argument.startswith("-") and not argument.startswith("--"):
-        parts += [argument[at:] for at in range(2, min(len(argument), _MOST_GLUED))]
-    signs = [sign.end() for sign in _SIGNS.finditer(argument[:_MAX_PATH])]
-    parts += [argument[start:] for start in signs[:_MOST_SIGNS]]
-    yield from dict.fromkeys(parts)
-
-
-def _is_outside(text: str, folder: Path, roots: Sequence[Path]) -> bool:
-    text = text.strip(" \"'")
-    if not text or len(text) > _MAX_PATH:
-        return False
-    if text.startswith(("~", "\\\\", "//")) or (os.name != "nt" and _DRIVE.match(text)):
-        return True
-    path = os.path.join(folder, text.replace("\\", "/") if ".." in text else text)
-    try:
-        real = Path(os.path.realpath(path))
-    except (OSError, ValueError):
-        return True
-    return not any(real.is_relative_to(root) for root in roots)
 
 
 class CommandPermission:
@@ -89,11 +44,7 @@ class CommandPermission:
         if not self._trusted():
             raise _denied(shown, "the user has not said that this workspace is trusted")
         folder = wanted.folder
-        verdict = self._rules.verdict(
-            wanted.argv,
-            Path(wanted.program.resolve()).name,
-            leads_out(wanted.argv[1:], folder.real, [root.real for root in self._workspace.roots]),
-        )
+        verdict = await asyncio.to_thread(self._verdict, wanted)
         if verdict.effect == "deny":
             raise _denied(shown, verdict.reason)
         if verdict.effect == "allow":
@@ -112,6 +63,15 @@ class CommandPermission:
             raise _denied(shown, "the user does not allow it")
         if not self._trusted():
             raise _denied(shown, "the workspace is no longer trusted")
+
+    def _verdict(self, wanted: WantedCommand) -> CommandVerdict:
+        """Decide by the rules and by the files that the command names. Blocking."""
+        argv, folder = wanted.argv, wanted.folder.real
+        roots = [root.real for root in self._workspace.roots]
+        name = Path(wanted.program.resolve()).name
+        return self._rules.verdict(
+            argv, name, leads_out(argv[1:], folder, roots), tuple(file_risks(argv, folder, name))
+        )
 
 
 def _words(argv: Sequence[str]) -> str:

@@ -9,20 +9,9 @@ are left to the user's rules.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from kode_sidecar.core.domain.known_arguments import Risk, Words, is_known, unknown_arguments
 from kode_sidecar.core.domain.run_policy import LAUNCHERS
-
-
-class Risk(NamedTuple):
-    """The index of a word in a command (the program is 0), and why it needs approval."""
-
-    at: int
-    why: str
-
-
-Words = Sequence[tuple[int, str]]
-"""Arguments with their indexes in the command."""
 
 
 def family(name: str) -> str:
@@ -170,6 +159,7 @@ _ARGUMENTS = (
         options="node-options prefix globalconfig userconfig call use-yarnrc cwd",
         words="exec x dlx explore init create install i ci add link rebuild config set edit node",
     ),
+    _Arguments("yarn", _RUNS, words="run"),
     _Arguments(
         "pip uv poetry pdm hatch conda mamba pipenv rye",
         _RUNS,
@@ -228,9 +218,30 @@ _ANYWHERE = _Arguments(
 )
 
 
+_RUNNERS = (
+    *("coverage run -m", "uv run", "poetry run", "pdm run", "pipenv run", "hatch run"),
+    *("rye run", "bundle exec", "pnpm run", "pnpm exec", "yarn run", "yarn exec", "npm exec"),
+)
+"""Beginnings of commands behind which another command stands."""
+
+
 def risks_of(name: str, argv: Sequence[str]) -> Iterator[Risk]:
     """Yield the risks of a command; `name` is the program's, as called or of its file."""
     program, arguments = family(name), tuple(enumerate(argv))[1:]
+    yield from _plain_risks(program, arguments)
+    for runner in map(str.split, _RUNNERS):
+        size = len(runner)
+        if [program, *argv[1:size]] == runner and argv[size:]:
+            yield from _behind(arguments[size - 1 :])
+
+
+def _behind(words: Words) -> Iterator[Risk]:
+    """Yield the risks of a command that stands in another one."""
+    inner = risks_of(words[0][1], [word for _, word in words])
+    yield from (Risk(words[0][0] + risk.at, risk.why) for risk in inner)
+
+
+def _plain_risks(program: str, arguments: Words) -> Iterator[Risk]:
     for does, programs in _PROGRAMS.items():
         if program in programs.split():
             yield Risk(0, f"{program} {does}")
@@ -241,10 +252,12 @@ def risks_of(name: str, argv: Sequence[str]) -> Iterator[Risk]:
     for table in _ARGUMENTS:
         if program in table.programs.split():
             yield from table.risks(program, arguments)
-    yield from _ANYWHERE.risks(program, arguments)
+    if not is_known(program):
+        yield from _ANYWHERE.risks(program, arguments)
     for at, argument in arguments:
         if argument.startswith("@") and len(argument) > 1:
             yield Risk(at, f"{program} may read more arguments from the file {argument[1:]}")
+    yield from unknown_arguments(program, arguments)
 
 
 _PYTHON_FLAGS = re.compile(r"-[BEIOPRSbdhqsuvV]+")
@@ -253,7 +266,11 @@ _PYTHON_MODULES = _Arguments(
     "",
     _RUNS,
     words="timeit pdb cprofile profile trace runpy code idlelib idlelib.idle pip ensurepip "
-    "http.server ipython ptpython bdb doctest zipapp webbrowser venv virtualenv pipx asyncio",
+    "http.server ipython ptpython bdb doctest zipapp webbrowser venv virtualenv pipx asyncio "
+    "inspect pydoc sqlite3 modulefinder turtledemo xmlrpc.server wsgiref.simple_server",
+)
+_PYTHON_WRITERS = _Arguments(
+    "", _WRITES, words="tarfile zipfile gzip json.tool lib2to3 compileall py_compile mailcap uu"
 )
 
 
@@ -263,7 +280,10 @@ def _python(program: str, arguments: Words) -> Iterator[Risk]:
     while rest and _PYTHON_FLAGS.fullmatch(rest[0][1]):
         rest.pop(0)
     if rest and rest[0][1] == "-m":
-        yield from _PYTHON_MODULES.risks(f"{program} -m", rest[1:2])
+        for modules in (_PYTHON_MODULES, _PYTHON_WRITERS):
+            yield from modules.risks(f"{program} -m", rest[1:2])
+        if rest[1:]:
+            yield from _behind(rest[1:])
     elif rest and rest[0][1].startswith("-"):
         yield from _PYTHON_OPTIONS.risks(program, rest)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kode_sidecar.core.domain.command_risks import family, first_of, risks_of
+from kode_sidecar.core.domain.known_arguments import Risk
 from kode_sidecar.core.text.shown_text import hides_nothing
 
 CommandMode = Literal["off", "ask", "list"]
@@ -37,11 +38,16 @@ class CommandRules:
     deny: Sequence[Sequence[str]] = ()
 
     def verdict(
-        self, argv: Sequence[str], file_name: str = "", elsewhere: str = ""
+        self,
+        argv: Sequence[str],
+        file_name: str = "",
+        elsewhere: str = "",
+        files: Sequence[Risk] = (),
     ) -> CommandVerdict:
         """Decide about one command. `file_name` is the real name of the program's file.
 
-        `elsewhere` is an argument that leads out of the open folders, if there is one.
+        `elsewhere` is an argument that leads out of the open folders, if there is one, and `files`
+        are risks because of the files that the command names or reaches.
         """
         names = {argv[0], file_name or argv[0]}
         denied = next((rule for rule in self.deny if _denies(rule, names, argv)), None)
@@ -50,7 +56,8 @@ class CommandRules:
         spelled_out = self._spelled_out(argv)
         if self.mode == "off" or (self.mode == "list" and not spelled_out):
             return CommandVerdict("deny", "the user's settings allow only what they list")
-        why = self.risk(argv, file_name)
+        why = next((one.why for one in files if one.at >= spelled_out), "")
+        why = why or self.risk(argv, file_name)
         if not why and elsewhere and elsewhere not in argv[:spelled_out]:
             why = f"{argv[0]} {elsewhere} leads out of the open folders"
         if why:

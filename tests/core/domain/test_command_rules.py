@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.agent.permissions.commands import leads_out
+from kode_sidecar.agent.permissions.command_files import leads_out
 from kode_sidecar.core.domain.command_rules import CommandRules, shown_command
 from tests.support.files import link
 
