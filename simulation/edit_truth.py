@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kode_sidecar.core.domain.change_set import UNSETTLED, FileView
+from kode_sidecar.core.domain.change_set import FileView
+from kode_sidecar.core.domain.hunk_state import UNSETTLED
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.text_edit import to_lf
 from kode_sidecar.infrastructure.workspace.document import text_rev

@@ -22,13 +22,8 @@ from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.edits.standing import Standing
 from kode_sidecar.agent.edits.text_edits import TextEdits
 from kode_sidecar.agent.edits.undo_plan import UndoPlan, UndoPlanner, chosen_of, place_diff
-from kode_sidecar.core.domain.change_set import (
-    UNSETTLED,
-    ChangeSet,
-    HunkState,
-    ProposedHunk,
-    by_file,
-)
+from kode_sidecar.core.domain.change_set import ChangeSet, ProposedHunk, by_file
+from kode_sidecar.core.domain.hunk_state import UNSETTLED, HunkState
 from kode_sidecar.core.protocol.change_set import (
     DecideResult,
     HunkDecision,

@@ -21,15 +21,9 @@ from kode_sidecar.agent.event_log import EventHistory
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.permissions import PermissionGate, UserQuestions
 from kode_sidecar.core.domain.agent_event import Event
-from kode_sidecar.core.domain.change_set import (
-    ChangeSet,
-    FileName,
-    FileView,
-    HunkState,
-    ProposedHunk,
-    by_file,
-)
+from kode_sidecar.core.domain.change_set import ChangeSet, FileName, FileView, ProposedHunk, by_file
 from kode_sidecar.core.domain.hunk import Hunk
+from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.core.kernel.contracts import Emit, NewId
 from kode_sidecar.core.protocol.change_set import (
     ChangeSetListResult,
@@ -344,7 +338,7 @@ def _lines_after(lines: Sequence[str], runs: Sequence[Run], hunks: Sequence[Hunk
 
 def _stands(hunk: ProposedHunk) -> bool:
     """Whether it has a place: it waits there, or what was applied does."""
-    return hunk.state in ("proposed", "applied", "replaced")
+    return hunk.state == "proposed" or hunk.is_done
 
 
 def _joined(*told: str | None) -> str | None:

@@ -1,18 +1,12 @@
 """Which hunks a decision means, and what has become of them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from kode_sidecar.core.domain.change_set import UNSETTLED, ChangeSet, HunkState, ProposedHunk
+from kode_sidecar.core.domain.change_set import ChangeSet, ProposedHunk
+from kode_sidecar.core.domain.hunk_state import facts
 from kode_sidecar.core.protocol.change_set import DecideParams, DecideResult, HunkDecision
 from kode_sidecar.errors import KodeError, invalid_at
-
-# The states of hunks that were decided so; `keep` decides nothing.
-_DONE: Mapping[str, frozenset[HunkState]] = {
-    "accept": frozenset({"applied", "replaced"}),
-    "replace": frozenset({"replaced"}),
-    "reject": frozenset({"rejected"}),
-    "keep": frozenset(),
-}
 
 
 def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:
@@ -29,7 +23,7 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
     again = any(
         decision.action != "reject"
         and decision.hunk_id in change_set.hunks
-        and change_set.hunks[decision.hunk_id].state in UNSETTLED
+        and facts(change_set.hunks[decision.hunk_id].state).is_failed
         for decision in params.decisions
     )
     named = _named(change_set, params)
@@ -43,7 +37,7 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
                 "hunks announced after it are left alone.",
             )
         for hunk in change_set.hunks.values():
-            meant = hunk.state == "proposed" or hunk.state in _DONE[params.rest]
+            meant = hunk.state == "proposed" or params.rest in facts(hunk.state).carries_out
             meant = meant and hunk.announced <= params.seen_seq
             if meant and not _is_left(hunk, params) and hunk.id not in named:
                 named[hunk.id] = HunkDecision(hunk_id=hunk.id, action=params.rest)
@@ -73,8 +67,8 @@ def _check_decided_so(
 ) -> None:
     """Raise KodeError `ChangeSetClosed` unless all that is meant was decided that way."""
     others = [key for key, one in named.items() if not _is_so(change_set.hunks[key], one)]
-    rest = {hunk.state for hunk in change_set.hunks.values() if hunk.id not in named}
-    if not others and (named or (params.rest != "keep" and rest & _DONE[params.rest])):
+    rest = (facts(one.state) for one in change_set.hunks.values() if one.id not in named)
+    if not others and (named or any(params.rest in state.carries_out for state in rest)):
         return
     raise KodeError(
         "ChangeSetClosed",
@@ -85,7 +79,8 @@ def _check_decided_so(
 
 
 def _is_so(hunk: ProposedHunk, decision: HunkDecision) -> bool:
-    return hunk.state in _DONE[decision.action] and decision.put in (None, hunk.replacement)
+    is_so = decision.action in facts(hunk.state).carries_out
+    return is_so and decision.put in (None, hunk.replacement)
 
 
 def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:
@@ -111,20 +106,15 @@ def result(
     change_set: ChangeSet, hunks: Iterable[ProposedHunk], left: Sequence[str] = ()
 ) -> DecideResult:
     """Return what has become of the hunks that a decision named; `left` it does not cover."""
-    ids: dict[str, list[str]] = {"applied": [], "rejected": [], "stale": [], "conflicts": []}
-    told: set[bool | None] = set()
+    ids: dict[str, list[str]] = defaultdict(list)
+    shown: set[bool | None] = set()
     for hunk in hunks:
-        match hunk.state:
-            case "applied" | "replaced":
-                ids["applied"].append(hunk.id)
-                told.add(None if hunk.unconfirmed else True)
-            case "rejected" | "stale":
-                ids[hunk.state].append(hunk.id)
-            case "proposed":
-                pass
-            case _:
-                ids["conflicts"].append(hunk.id)
-                told |= {False} if hunk.state == "diverged" else set()
+        known = facts(hunk.state)
+        ids[known.counted_as].append(hunk.id)
+        if known.is_done:
+            shown.add(None if hunk.unconfirmed else True)
+        elif hunk.state == "diverged":
+            shown.add(False)
     return DecideResult(
         state=change_set.state,
         applied=tuple(ids["applied"]),
@@ -132,5 +122,5 @@ def result(
         stale=tuple(ids["stale"]),
         conflicts=tuple(ids["conflicts"]),
         left=tuple(left),
-        verified=False if False in told else None if None in told or not told else True,
+        verified=False if False in shown else None if None in shown or not shown else True,
     )

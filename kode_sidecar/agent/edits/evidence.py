@@ -7,7 +7,8 @@ base is taken back.
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
-from kode_sidecar.core.domain.change_set import HunkState, ProposedHunk, TextBase
+from kode_sidecar.core.domain.change_set import ProposedHunk, TextBase
+from kode_sidecar.core.domain.hunk_state import facts
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.text_edit import between_lines, to_lf, with_eol
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
@@ -22,8 +23,6 @@ _PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
 )
 """Whether a hunk counts as applied where the text shows both its sides: one that is empty always
 shows."""
-
-_RANKS: Mapping[HunkState, int] = {"proposed": 1, "undone": 2, "rejected": 3}
 
 Lines = Mapping[str, tuple[int, int]]
 """The lines of the hunks that are applied, by their ids."""
@@ -102,7 +101,7 @@ class Evidence:
 
 def rank(hunk: ProposedHunk) -> int:
     """Return how unlikely it is that a hunk of that state stands in the text."""
-    return _RANKS.get(hunk.state, 0)
+    return facts(hunk.state).rank
 
 
 def lines_of_old(hunk: ProposedHunk) -> tuple[int, int]:

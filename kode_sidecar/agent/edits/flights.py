@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from kode_sidecar.agent.edits.hunks import EditResult, HunkLedger
 from kode_sidecar.agent.edits.verification import SentEdit
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer
-from kode_sidecar.core.domain.change_set import UNSETTLED, HunkState
 from kode_sidecar.core.domain.hunk import Hunk
+from kode_sidecar.core.domain.hunk_state import UNSETTLED, HunkState
 from kode_sidecar.core.text.change_log import ChangeLog
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.text_edit import Edit, ending_like, with_ends_of

@@ -13,11 +13,11 @@ from kode_sidecar.core.domain.change_set import (
     ChangeSet,
     FileName,
     FileView,
-    HunkState,
     HunkView,
     ProposedHunk,
     by_file,
 )
+from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.core.kernel.contracts import NewId
 from kode_sidecar.core.protocol.change_set import HunkDecision
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff

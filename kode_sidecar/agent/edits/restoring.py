@@ -6,13 +6,9 @@ from itertools import accumulate
 from kode_sidecar.agent.edits.evidence import Evidence, lines_at, lines_of_old, overlap, rank
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.event_log import EventHistory
-from kode_sidecar.core.domain.change_set import (
-    UNSETTLED,
-    FileName,
-    ProposedHunk,
-    by_file,
-)
+from kode_sidecar.core.domain.change_set import FileName, ProposedHunk, by_file
 from kode_sidecar.core.domain.hunk import Hunk
+from kode_sidecar.core.domain.hunk_state import UNSETTLED
 from kode_sidecar.core.text.text_edit import between_lines, to_lf, with_eol
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.document import Document

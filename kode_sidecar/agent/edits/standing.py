@@ -12,8 +12,9 @@ from kode_sidecar.agent.edits.file_edits import FileEdits
 from kode_sidecar.agent.edits.flights import whole
 from kode_sidecar.agent.edits.restoring import Restoring, is_taken
 from kode_sidecar.agent.edits.services import EditServices
-from kode_sidecar.core.domain.change_set import UNSETTLED, ProposedHunk
+from kode_sidecar.core.domain.change_set import ProposedHunk
 from kode_sidecar.core.domain.hunk import Hunk
+from kode_sidecar.core.domain.hunk_state import UNSETTLED
 from kode_sidecar.core.text.text_edit import repeats_beside, to_lf
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.documents import DocumentChange

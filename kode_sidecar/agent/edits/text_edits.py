@@ -23,8 +23,8 @@ from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.edits.standing import inverse_of, is_back, stands
 from kode_sidecar.agent.edits.verification import SentEdit
 from kode_sidecar.agent.event_log.editor_port import DocumentEdit
-from kode_sidecar.core.domain.change_set import HunkState
 from kode_sidecar.core.domain.hunk import Hunk, follow_all
+from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.core.protocol.language import EditorTextEdit
 from kode_sidecar.core.text.change_log import ChangeLog
 from kode_sidecar.core.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf

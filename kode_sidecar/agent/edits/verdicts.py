@@ -1,8 +1,7 @@
 """What the model is told of its hunks: one line for each, by a name that it remembers."""
 
-from collections.abc import Mapping
-
-from kode_sidecar.core.domain.change_set import HunkState, ProposedHunk
+from kode_sidecar.core.domain.change_set import ProposedHunk
+from kode_sidecar.core.domain.hunk_state import facts
 
 MAX_COMMENT_CHARS = 2_000
 MAX_QUOTED_CHARS = 2_000
@@ -14,43 +13,31 @@ def verdict_line(hunk: ProposedHunk) -> str:
     return f"- {hunk.file.path}, {_name(hunk)}: {_verdict(hunk)}"
 
 
-_SAID: Mapping[HunkState, str] = {
-    "proposed": "not decided yet: it waits for the user, and your reads show it already.",
-    "superseded": "replaced by a later edit of yours.",
-    "undone": "undone by the user: what was there before is there again.",
-}
-
-
 def _verdict(hunk: ProposedHunk) -> str:
+    words = facts(hunk.state).words
+    comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
     match hunk.state:
         case "applied" if hunk.unconfirmed:
             return "accepted and sent to the editor, unconfirmed: the file is not open there."
         case "applied" if hunk.undone_by:
             return "put back by the user: it is applied again."
-        case "applied":
-            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
-            said = f" The user says: {comment}" if comment else ""
-            return f"accepted and applied.{said}"
+        case "applied" if comment:
+            return f"{words} The user says: {comment}"
         case "replaced":
             sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
-            own = hunk.replacement or ""
-            return f"the user replaced it{sent}. The text is now:{_quoted(own)}"
-        case "rejected":
-            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
-            return f"rejected by the user: {comment}" if comment else "rejected by the user."
+            own = _quoted(hunk.replacement or "")
+            return f"{words.removesuffix('.')}{sent}. The text is now:{own}"
+        case "rejected" if comment:
+            return f"{words.removesuffix('.')}: {comment}"
         case "stale" | "conflict" if hunk.reason is not None:
             return f"not applied: {hunk.reason}"
-        case "stale":
-            return "not applied: the file was closed, deleted or is out of step with the editor."
         case "diverged":
             found = hunk.diff or "" if hunk.found is None else hunk.found
-            return f"sent, but the text there is another one now:{_quoted(found)}"
+            return f"{words}{_quoted(found)}"
         case "conflict" if hunk.kind != "modify":
             return "not done: there is another file, or another text, by now. Look again first."
-        case "conflict":
-            return "not applied: the text there changed meanwhile. Read it again before you go on."
         case _:
-            return _SAID[hunk.state]
+            return words
 
 
 def _name(hunk: ProposedHunk) -> str:

@@ -13,23 +13,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kode_sidecar.core.domain.hunk_state import HunkState, facts
 from kode_sidecar.core.text.text_edit import ending_like
 from kode_sidecar.core.text.uris import canonical_key
 
 ChangeSetState = Literal["proposed", "partly_decided", "decided"]
-HunkState = Literal[
-    "proposed",
-    "applied",
-    "rejected",
-    "replaced",
-    "superseded",
-    "stale",
-    "conflict",
-    "diverged",
-    "undone",
-]
-UNSETTLED: frozenset[HunkState] = frozenset(("stale", "conflict", "diverged"))
-"""Not applied, as far as anybody has seen; each may be accepted again."""
 FileChangeKind = Literal["create", "rename", "delete"]
 HunkKind = Literal["modify", "create", "rename", "delete"]
 HunkFlag = Literal["unread", "staleRead", "sensitive", "runsInBuild", "invisibleCharacters"]
@@ -189,12 +177,12 @@ class ProposedHunk:
     @property
     def is_done(self) -> bool:
         """Whether it counts as applied, with its new text or the user's own."""
-        return self.state in ("applied", "replaced")
+        return facts(self.state).is_done
 
     @property
     def is_open(self) -> bool:
         """Whether the text may still show that it is applied."""
-        return self.state == "proposed" or self.state in UNSETTLED
+        return self.state == "proposed" or facts(self.state).is_failed
 
     def try_for(self, put: str | None) -> None:
         """Record a replacement that was sent but not seen in the text."""
@@ -255,7 +243,7 @@ class ProposedHunk:
         self.reason = news.reason
         self.diff = news.diff
         self.replacement = news.replacement
-        if self.state in UNSETTLED:
+        if facts(self.state).is_failed:
             self.try_for(news.replacement)
         self.fits = news.fits is not False
 

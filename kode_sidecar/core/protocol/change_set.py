@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from kode_sidecar.core.domain.change_set import ChangeSetState, FileView, HunkState
+from kode_sidecar.core.domain.change_set import ChangeSetState, FileView
+from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.errors import KodeError
 
 DecideAction = Literal["accept", "reject", "replace"]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kode_sidecar.core.domain.hunk_state import DONE
 from kode_sidecar.devtools.grading.talk import (
     Json,
     RequestExchange,
@@ -164,7 +165,7 @@ def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
         for file in event.get("files", ())
         if file.get("uri") == sent.uri and frame.at <= answer.at + 2 * SHOWN_SECONDS
     )
-    return all(state in ("applied", "replaced") for state in next(reported, ["lost"]))
+    return all(state in DONE for state in next(reported, ["lost"]))
 
 
 def _lf(text: str | None) -> str | None:

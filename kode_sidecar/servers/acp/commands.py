@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kode_sidecar.agent.sessions import SessionCopies
+from kode_sidecar.core.domain.hunk_state import DONE
 from kode_sidecar.core.domain.message import Message, texts_of
 from kode_sidecar.core.protocol.change_set import UndoParams
 from kode_sidecar.core.protocol.session import SessionForkParams
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # loaded with the agent
 
 _TITLE_CHARS = 80
 _EDITS = ("leave", "pin", "restore")
-_DONE = ("applied", "replaced")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class AcpCommands:
         change_sets = self._session.change_sets
         for view in reversed(change_sets.all_views()):
             states = {hunk.state for file in view.files for hunk in file.hunks}
-            if not states.isdisjoint((*_DONE, "undone")):
+            if not states.isdisjoint((*DONE, "undone")):
                 params = UndoParams(change_set_id=view.change_set_id)
                 result = await change_sets.undo(view.change_set_id, params)
                 break
