@@ -44,7 +44,7 @@ return
 
 consumed reminders
 agent/turns/context.py
-text = self._change_sets.untold()
+text = self._change_sets.unreported()
 text = self._change_sets.take_reminders()
 
 the stale meta.json
@@ -100,7 +100,7 @@ elif hunk.touched or hunk.start < end or is_back(ledger[hunk.id], hunk, current.
 elif hunk.start < end:
 
 what the user put back is put back once more
-agent/edits/standing.py
+agent/edits/hunk_status.py
 return repeats_beside(text, span.start, span.end, span.new_text) > hunk.repeats
 return False
 
@@ -141,7 +141,7 @@ pass
 
 a hunk is told to the model never
 agent/edits/hunks.py
-elif tell_model:
+elif report_to_model:
 elif False:
 
 late landing changes no state
@@ -165,12 +165,12 @@ free = [one for one in hunks if one.id not in self._claimed and not one.recalled
 free = [one for one in hunks if one.id not in self._claimed]
 
 of two hunks of one line none is found behind a kill
-agent/edits/evidence.py
+agent/edits/proof.py
 if not any(overlap(lines, other) for other in taken[max(at - 1, 0) : at + 1]):
 if True:
 
 two deletions of one line count as done
-agent/edits/restoring.py
+agent/edits/recovery.py
 return overlap(lines_of_old(hunk), lines_of_old(other))
 return False
 
@@ -191,7 +191,7 @@ pass
 
 reminders are told twice
 agent/edits/hunks.py
-del self._untold[key]
+del self._unreported[key]
 pass
 
 an undone hunk keeps its state
@@ -200,17 +200,17 @@ self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
 pass
 
 nobody looks at a text seen anew
-agent/edits/standing.py
+agent/edits/hunk_status.py
 done = self._done(document, edits)
 done = {}
 
 a verdict is compared with line ends
-agent/edits/standing.py
+agent/edits/hunk_status.py
 return to_lf(text[span.start : span.end]) == to_lf(span.new_text)
 return text[span.start : span.end] == span.new_text
 
 an inverse is off by one
-agent/edits/standing.py
+agent/edits/hunk_status.py
 return Hunk(span.id, span.start, span.end, text[span.start : span.end], span.old_text)
 return Hunk(span.id, span.start, span.end - 1, text[span.start : span.end - 1], span.old_text)
 

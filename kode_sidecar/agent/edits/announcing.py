@@ -21,7 +21,7 @@ from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.file_changes import FileChange
 from kode_sidecar.infrastructure.workspace.paths import Location
 
-Heirs = Mapping[str, str | None]
+Replacements = Mapping[str, str | None]
 """Hunks that were taken over, each with the one that did, or None."""
 
 MAX_MERGED_CHARS = 100_000
@@ -85,22 +85,22 @@ class Announcer:
         """Propose what was composed from the basis of now; touched hunks are superseded."""
         current = self._overlay.current(document)
         spans = [replace(draft, id=self.new_id("hunk")) for draft in made.drafts]
-        heirs: dict[str, str | None] = dict.fromkeys(made.withdrawn)
+        replacements: dict[str, str | None] = dict.fromkeys(made.withdrawn)
         for span in spans:
-            heirs |= dict.fromkeys(span.replaces, span.id)
+            replacements |= dict.fromkeys(span.replaces, span.id)
         edits = Shifts([span.edit for span in spans])
         for old in self._overlay.hunks(document):
             met = edits.touching(old.start, old.end) if old.touched else range(0)
             if met:
-                heirs[old.id] = spans[met[-1]].id
-        self._overlay.remove(document.key, heirs)
+                replacements[old.id] = spans[met[-1]].id
+        self._overlay.remove(document.key, replacements)
         self._overlay.add(document, spans, call.turn_id)
         file = FileName(document.uri, self._workspace.display_path(document.key))
         flags = self._file_flags(document.uri, sensitive=sensitive)
         source = _Source(call.turn_id, file, text_base(current), call.block_id, flags)
         hunks = [self._proposed(current, span, source) for span in spans]
         self._ledger.announce(hunks)
-        self._ledger.supersede(heirs)
+        self._ledger.supersede(replacements)
         return hunks
 
     def _file_flags(self, uri: str, *, sensitive: bool) -> tuple[HunkFlag, ...]:
@@ -127,9 +127,9 @@ class Announcer:
         )
 
     def file(
-        self, change: FileChange, call: ToolCall, heirs: Heirs, *, sensitive: bool
+        self, change: FileChange, call: ToolCall, replacements: Replacements, *, sensitive: bool
     ) -> ProposedHunk:
-        """Propose to create, rename or delete a file; the hunk takes over `heirs`.
+        """Propose to create, rename or delete a file; the hunk takes over `replacements`.
 
         A new name may hide something as well as a new text.
         """
@@ -154,18 +154,18 @@ class Announcer:
             code_points=hidden,
             block_id=call.block_id,
         )
-        self.forget(change.key, heirs)
+        self.forget(change.key, replacements)
         self._changes.add(change, call.turn_id)
         self._ledger.announce([hunk])
-        self._ledger.supersede(heirs)
+        self._ledger.supersede(replacements)
         return hunk
 
-    def withdraw(self, key: str, heirs: Heirs) -> None:
+    def withdraw(self, key: str, replacements: Replacements) -> None:
         """Supersede hunks of a document of which nothing is left."""
-        self.forget(key, heirs)
-        self._ledger.supersede(heirs)
+        self.forget(key, replacements)
+        self._ledger.supersede(replacements)
 
-    def forget(self, key: str, hunk_ids: Heirs) -> None:
+    def forget(self, key: str, hunk_ids: Replacements) -> None:
         """Count these hunks as pending no longer."""
         self._overlay.remove(key, hunk_ids)
         self._changes.remove(hunk_ids)

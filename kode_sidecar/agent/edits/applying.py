@@ -16,10 +16,10 @@ from kode_sidecar.agent.edits.announcing import Announcer
 from kode_sidecar.agent.edits.decisions import result
 from kode_sidecar.agent.edits.file_edits import FileEdits
 from kode_sidecar.agent.edits.flights import Late
+from kode_sidecar.agent.edits.hunk_status import HunkStatus
 from kode_sidecar.agent.edits.hunks import EditResult
-from kode_sidecar.agent.edits.restoring import Restoring
+from kode_sidecar.agent.edits.recovery import Recovery
 from kode_sidecar.agent.edits.services import EditServices
-from kode_sidecar.agent.edits.standing import Standing
 from kode_sidecar.agent.edits.text_edits import TextEdits
 from kode_sidecar.agent.edits.undo_plan import UndoPlan, UndoPlanner, chosen_of, place_diff
 from kode_sidecar.core.domain.change_set import ChangeSet, ProposedHunk, by_file
@@ -53,8 +53,8 @@ class Applying:
         announcer: Announcer,
         text_edits: TextEdits,
         file_edits: FileEdits,
-        restoring: Restoring,
-        standing: Standing,
+        recovery: Recovery,
+        status: HunkStatus,
         save: Callable[[], Awaitable[None]],
     ) -> None:
         self._services = services
@@ -64,9 +64,9 @@ class Applying:
         self._announcer = announcer
         self._text_edits = text_edits
         self._file_edits = file_edits
-        self._restoring = restoring
-        self._planner = UndoPlanner(services, file_edits, restoring)
-        self._standing = standing
+        self._recovery = recovery
+        self._planner = UndoPlanner(services, file_edits, recovery)
+        self._status = status
         self._save = save
         self._claimed: set[str] = set()
         self._undos = 0
@@ -89,14 +89,14 @@ class Applying:
     async def forecast(self, change_set: ChangeSet, choices: Choices) -> DecideResult:
         """Return what it would come to, as far as can be told without sending anything."""
         documents = await self._documents(change_set.hunks[key] for key in choices)
-        told: list[ProposedHunk] = []
+        expected: list[ProposedHunk] = []
         for hunk_id, choice in choices.items():
             hunk = change_set.hunks[hunk_id]
             if _may_be_sent(hunk, choice):
                 document = documents.get(hunk.file.uri)
                 hunk = replace(hunk, state=self._expected(hunk, choice, document))
-            told.append(hunk)
-        return msgspec.structs.replace(result(change_set, told), verified=None)
+            expected.append(hunk)
+        return msgspec.structs.replace(result(change_set, expected), verified=None)
 
     def _expected(
         self, hunk: ProposedHunk, choice: HunkDecision, document: Document | None
@@ -105,7 +105,7 @@ class Applying:
             return "rejected"
         if hunk.kind == "modify" and document is None:
             return "stale"
-        return "applied" if self._standing.fits(document, hunk) else "conflict"
+        return "applied" if self._status.fits(document, hunk) else "conflict"
 
     async def _decide(self, choices: Choices, *, by_user: bool) -> None:
         """Carry it out. A hunk that another decision has claimed waits for that one.
@@ -149,7 +149,7 @@ class Applying:
             texts = {hunk.id: choices[hunk.id].put for hunk in accepted}
 
             def late(results: Mapping[str, EditResult]) -> None:
-                self._ledger.land_late({key: texts[key] for key in results})
+                self._ledger.apply_late({key: texts[key] for key in results})
 
             results = await self._send(accepted, texts, late, ask=not by_user)
             lost = [key for key, one in results.items() if not one.is_applied]
@@ -157,7 +157,7 @@ class Applying:
             self._announcer.withhold(lost)
             for hunk in accepted:
                 if document is not None and results[hunk.id].state == "conflict":
-                    results[hunk.id] = self._told_conflict(document, hunk, results[hunk.id])
+                    results[hunk.id] = self._with_diff(document, hunk, results[hunk.id])
             self._ledger.finish(accepted, choices, results)
             if document is not None:
                 self._offer_merges(document, accepted)
@@ -169,11 +169,9 @@ class Applying:
                 continue
             span = self._overlay.find(document, hunk.id)
             if span is None or (hunk.state == "diverged" and span.touched):
-                self._restoring.find_again(document, hunk)
+                self._recovery.find_again(document, hunk)
 
-    def _told_conflict(
-        self, document: Document, hunk: ProposedHunk, result: EditResult
-    ) -> EditResult:
+    def _with_diff(self, document: Document, hunk: ProposedHunk, result: EditResult) -> EditResult:
         """Return the result with what the hunk would do to the text that stands there."""
         span = self._overlay.find(document, hunk.id)
         if hunk.kind != "modify" or span is None:
@@ -212,7 +210,7 @@ class Applying:
         documents = await self._documents(scope)
         for document in documents.values():
             if document is not None and not params.dry_run:
-                self._standing.see_verdicts(document)
+                self._status.see_verdicts(document)
         chosen, back = chosen_of(scope, params.direction)
         self._planner.find_done(chosen, documents)
         plan = self._planner.plan(chosen, documents)
@@ -281,9 +279,9 @@ class Applying:
         if done and back:
             self._ledger.take_back(done, number)
         elif done:
-            self._ledger.put_back(done)
+            self._ledger.restore(done)
         if lost:
-            self._ledger.lose(lost, results)
+            self._ledger.drop(lost, results)
             self._follow_lost(lost)
 
     def _follow_lost(self, hunks: Sequence[ProposedHunk]) -> None:
@@ -352,7 +350,7 @@ class Applying:
         """Read a file and see how its hunks stand: nothing is decided on what nobody saw yet."""
         document = await self._files.fetch(uri)
         if document is not None:
-            self._standing.see_verdicts(document)
+            self._status.see_verdicts(document)
         return document
 
     async def _followed_through(self, work: Coroutine[Any, Any, T]) -> T:

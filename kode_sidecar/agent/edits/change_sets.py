@@ -10,12 +10,12 @@ from kode_sidecar.agent.edits.diagnostic_news import DiagnosticNews
 from kode_sidecar.agent.edits.file_edits import FileEdits
 from kode_sidecar.agent.edits.file_watch import FileWatch
 from kode_sidecar.agent.edits.forming import FormingEdits
+from kode_sidecar.agent.edits.hunk_status import HunkStatus
 from kode_sidecar.agent.edits.hunks import HunkLedger
 from kode_sidecar.agent.edits.proposing import Proposer
-from kode_sidecar.agent.edits.restoring import Restoring
+from kode_sidecar.agent.edits.recovery import Recovery
 from kode_sidecar.agent.edits.services import EditLocks, EditServices
 from kode_sidecar.agent.edits.session_files import SessionFiles
-from kode_sidecar.agent.edits.standing import Standing
 from kode_sidecar.agent.edits.text_edits import TextEdits
 from kode_sidecar.agent.event_log import EventHistory
 from kode_sidecar.agent.event_log.editor_port import EditorPort
@@ -95,12 +95,12 @@ class ChangeSets:
         )
         in_flight: set[str] = set()
         locks = locks or EditLocks()
-        self._neighbours, self._title = locks.neighbours, title
+        self._peers, self._title = locks.peers, title
         self._news = DiagnosticNews(locks.language, self._place)
         self.files = FileWatch(
             workspace, self.session_files.known, self.freshness, emit, in_flight, self._edited
         )
-        self._leave = locks.neighbours.join(session_id, self.files.hear)
+        self._leave = locks.peers.join(session_id, self.files.notify)
         self._ledger = HunkLedger(emit, new_id)
         services = EditServices(
             workspace=workspace,
@@ -118,22 +118,22 @@ class ChangeSets:
             in_flight=in_flight,
         )
         announcer, file_edits = Announcer(services), FileEdits(services)
-        self._restoring = Restoring(services)
-        self._standing = Standing(services, self._restoring, file_edits)
+        self._recovery = Recovery(services)
+        self._status = HunkStatus(services, self._recovery, file_edits)
         self._text_edits = TextEdits(services)
         self._applying = Applying(
             services,
             announcer,
             self._text_edits,
             file_edits,
-            self._restoring,
-            self._standing,
+            self._recovery,
+            self._status,
             save,
         )
         gate = PermissionGate(session_id, editor, emit, new_id, questions, now, published)
         self._services, self._announcer, self.permissions = services, announcer, gate
         self.proposals = Proposer(
-            services, announcer, self._applying, self._standing, gate, published
+            services, announcer, self._applying, self._status, gate, published
         )
         self._unsubscribe = workspace.documents.subscribe(self._document_changed)
 
@@ -144,17 +144,17 @@ class ChangeSets:
         self._news.close()
         self._applying.close()
         self._text_edits.close()
-        self._standing.close()
+        self._status.close()
 
     def _document_changed(self, change: DocumentChange) -> None:
         """Look for the session's own edits first: what they did is nobody else's change."""
         self._text_edits.changed(change)
         self.files.changed(change)
-        self._standing.changed(change)
+        self._status.changed(change)
 
     def _edited(self, uri: str) -> None:
-        """An own edit changed a file: others hear of it, and what it broke is looked for."""
-        self._neighbours.tell(self._session_id, canonical_key(uri), self._title())
+        """An own edit changed a file: others are notified, and what it broke is looked for."""
+        self._peers.notify(self._session_id, canonical_key(uri), self._title())
         record = self.freshness.find(canonical_key(uri))
         if record is not None and not record.lost:
             self._news.edited(record.uri)
@@ -169,7 +169,7 @@ class ChangeSets:
 
     def restore(self, history: EventHistory) -> None:
         """Take over the change sets of earlier processes."""
-        self._restoring.restore(history)
+        self._recovery.restore(history)
 
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
@@ -216,24 +216,26 @@ class ChangeSets:
 
         Each hunk and each change once.
         """
-        text = self.untold()
-        self.reminders_told()
+        text = self.unreported()
+        self.reminders_reported()
         return text
 
-    def reminders_told(self) -> None:
-        """The model was told all that `untold` said last on the branch of the turn that runs."""
-        self._ledger.told(self._branch)
-        self.files.reminder_told()
-        self._news.told()
+    def reminders_reported(self) -> None:
+        """The model has all that `unreported` said last on the branch of the running turn."""
+        self._ledger.reported(self._branch)
+        self.files.reminder_reported()
+        self._news.reported()
 
-    def untold(self, turn_ids: Collection[str] | None = None) -> str | None:
+    def unreported(self, turn_ids: Collection[str] | None = None) -> str | None:
         """What `take_reminders` would say on the branch of these turns; nothing is taken.
 
         Without turns: on the branch of the turn that runs.
         """
-        self._standing.look_at_closed(self._ledger.unconfirmed_keys())
+        self._status.look_at_closed(self._ledger.unconfirmed_keys())
         branch = self._branch if turn_ids is None else turn_ids
-        return _joined(self._ledger.untold(branch), self.files.reminder(), self._news.untold())
+        return _joined(
+            self._ledger.unreported(branch), self.files.reminder(), self._news.unreported()
+        )
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
@@ -290,7 +292,7 @@ class ChangeSets:
         if document is None:
             views = tuple(hunk.whole_view(None) for hunk in hunks)
             return FileView(uri=file.uri, path=file.path, hunks=views), whole
-        self._standing.look_at(document)
+        self._status.look_at(document)
         current = self.overlay.current(document)
         spans = {hunk.id: self.overlay.find(document, hunk.id) for hunk in hunks if _stands(hunk)}
         views = tuple(
@@ -341,8 +343,8 @@ def _stands(hunk: ProposedHunk) -> bool:
     return hunk.state == "proposed" or hunk.is_done
 
 
-def _joined(*told: str | None) -> str | None:
-    return "\n\n".join(text for text in told if text is not None) or None
+def _joined(*texts: str | None) -> str | None:
+    return "\n\n".join(text for text in texts if text is not None) or None
 
 
 def _counts(hunks: Sequence[ProposedHunk]) -> tuple[HunkCount, ...]:

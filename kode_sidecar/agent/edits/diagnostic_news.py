@@ -57,7 +57,7 @@ class DiagnosticNews:
         if self._looks:
             await asyncio.wait(self._looks.values(), timeout=SETTLE_SECONDS)
 
-    def untold(self) -> str | None:
+    def unreported(self) -> str | None:
         """The reminder; it stays untold until `told`."""
         self._told = {uri: list(found) for uri, found in self._news.items() if found}
         if not self._told:
@@ -71,8 +71,8 @@ class DiagnosticNews:
             lines[MAX_TOLD:] = [f"- and {len(lines) - MAX_TOLD} more; ask `diagnostics`."]
         return _HEAD + "\n".join(lines)
 
-    def told(self) -> None:
-        """The model was told what `untold` said last."""
+    def reported(self) -> None:
+        """The model was told what `unreported` said last."""
         for uri, found in self._told.items():
             self._news[uri] = [one for one in self._news.get(uri, ()) if one not in found]
         self._told = {}

@@ -66,10 +66,10 @@ class FileEdits:
             self._overlay.release(change.key)
             self._services.in_flight.difference_update(keys)
         if result.is_applied:
-            self._tell_watch(change)
+            self._report_to_watch(change)
         return result
 
-    def _tell_watch(self, change: FileChange) -> None:
+    def _report_to_watch(self, change: FileChange) -> None:
         """Say that it was the session's own doing."""
         if change.target is not None:
             uri = path_to_uri(change.target.path)

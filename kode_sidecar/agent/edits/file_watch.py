@@ -34,7 +34,7 @@ class FileWatch:
     each step of the model and whenever somebody asks. Nothing is concluded from the text of a
     document while an edit of the session's own is `in_flight`; what it did is told by `applied`
     then, and is nobody else's change. `edited` hears of the URI of each file that an own edit has
-    changed; what neighbours edited comes by `hear`.
+    changed; what peers edited comes by `notify`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class FileWatch:
         self._freshness.created(uri, path, text)
         self._edited(uri)
 
-    def hear(self, key: str, title: str) -> None:
+    def notify(self, key: str, title: str) -> None:
         """Another session of that title edited a document, maybe one of another project."""
         if self._freshness.find(key) is not None:
             self._by.setdefault(key, set()).add(title)
@@ -108,12 +108,12 @@ class FileWatch:
         self._look_at([record for record in records if record is not None])
 
     def reminder(self) -> str | None:
-        """What changed since the model read it; it stays untold until `reminder_told`."""
+        """What changed since the model read it; it stays untold until `reminder_reported`."""
         self.look()
-        self._noted = self._untold()
+        self._noted = self._unreported()
         return self._note(self._noted)
 
-    def reminder_told(self) -> None:
+    def reminder_reported(self) -> None:
         """The model was told what `reminder` said last; each change once."""
         noted, self._noted = self._noted, []
         for change in noted:
@@ -155,13 +155,13 @@ class FileWatch:
             lost=record.lost or None,
         )
 
-    def _untold(self) -> list[ForeignChange]:
+    def _unreported(self) -> list[ForeignChange]:
         keys = (record.key for record in self._freshness)
         found = (self._freshness.untold(key) for key in keys if key not in self._in_flight)
         return [change for change in found if change is not None]
 
     def _note(self, changes: Sequence[ForeignChange]) -> str | None:
-        told = [
+        changed = [
             ReportedChange(
                 self._workspace.display_path(change.key),
                 change.steps,
@@ -171,7 +171,7 @@ class FileWatch:
             for change in changes
         ]
         unread = {self._workspace.display_path(key): by for key, by in self._elsewhere.items()}
-        notes = (file_changes_note(told) if told else None, elsewhere_note(unread))
+        notes = (file_changes_note(changed) if changed else None, elsewhere_note(unread))
         return "\n\n".join(filter(None, notes)) or None
 
     def changed(self, change: DocumentChange) -> None:

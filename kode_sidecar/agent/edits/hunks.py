@@ -58,7 +58,7 @@ class HunkLedger:
         self._by_turn: dict[str, ChangeSet] = {}
         self._hunks: dict[str, ProposedHunk] = {}
         self._keys: set[str] = set()
-        self._untold: dict[str, ProposedHunk] = {}
+        self._unreported: dict[str, ProposedHunk] = {}
         self._waiters: dict[str, asyncio.Future[None]] = {}
 
     def __getitem__(self, hunk_id: str) -> ProposedHunk:
@@ -94,15 +94,15 @@ class HunkLedger:
         """All of them, oldest first."""
         return tuple(self._sets.values())
 
-    def restore(self, change_set: ChangeSet, untold: Collection[str]) -> None:
-        """Take over a change set of an earlier process; the model knows nothing of `untold`."""
+    def take_over(self, change_set: ChangeSet, unreported: Collection[str]) -> None:
+        """Take over a change set of an earlier process; the model knows nothing of `unreported`."""
         self._sets[change_set.id] = self._by_turn[change_set.turn_id] = change_set
         self._hunks |= change_set.hunks
         self._keys.update(key for hunk in change_set.hunks.values() for key in hunk.keys)
-        self._untold |= {
+        self._unreported |= {
             hunk.id: hunk
             for hunk in change_set.hunks.values()
-            if hunk.id in untold and hunk.state not in ("proposed", "superseded")
+            if hunk.id in unreported and hunk.state not in ("proposed", "superseded")
         }
 
     def go_stale(self, reasons: Mapping[str, str]) -> None:
@@ -139,12 +139,12 @@ class HunkLedger:
         for hunk in hunks:
             hunk.announced = seq
 
-    def supersede(self, heirs: Mapping[str, str | None]) -> None:
+    def supersede(self, replacements: Mapping[str, str | None]) -> None:
         """These hunks were taken over by others, or by nothing."""
-        hunks = [self._hunks[hunk_id] for hunk_id in heirs]
+        hunks = [self._hunks[hunk_id] for hunk_id in replacements]
         for hunk in hunks:
-            hunk.superseded_by = heirs[hunk.id]
-        self._settle(hunks, dict.fromkeys(heirs, "superseded"), tell_model=False)
+            hunk.superseded_by = replacements[hunk.id]
+        self._settle(hunks, dict.fromkeys(replacements, "superseded"), report_to_model=False)
 
     def reject(self, hunks: Sequence[ProposedHunk], choices: Mapping[str, HunkDecision]) -> None:
         """The user said no."""
@@ -177,7 +177,7 @@ class HunkLedger:
                 hunk.diff = _diverged(hunk, hunk.put_text, result.found)
         self._settle([hunk for hunk in hunks if hunk.id in states], states)
 
-    def land_late(self, puts: Mapping[str, str | None]) -> None:
+    def apply_late(self, puts: Mapping[str, str | None]) -> None:
         """Hunks that were given up turned out to be applied: that is the last word.
 
         `puts` are the user's own texts that stand there, by hunk id; None for the hunk's own.
@@ -201,7 +201,7 @@ class HunkLedger:
         """What was sent to a file that nobody could see is seen in its text."""
         hunk = self._hunks[hunk_id]
         hunk.unconfirmed = False
-        self._untold.setdefault(hunk.id, hunk)
+        self._unreported.setdefault(hunk.id, hunk)
 
     def discard(self, hunk_id: str) -> None:
         """What was sent to a file that nobody could see is not there after all."""
@@ -210,12 +210,12 @@ class HunkLedger:
         state = hunk.done_state if hunk.state == "undone" else "conflict"
         self._settle([hunk], {hunk.id: state})
 
-    def tell_fit(self, fits: Mapping[str, bool]) -> None:
+    def report_fit(self, fits: Mapping[str, bool]) -> None:
         """Hunks that wait fit no more, or do again."""
         hunks = [self._hunks[hunk_id] for hunk_id in fits]
         for hunk in hunks:
             hunk.fits = fits[hunk.id]
-        self._tell(hunks, lambda hunk: replace(hunk.state_view(), fits=hunk.fits))
+        self._report(hunks, lambda hunk: replace(hunk.state_view(), fits=hunk.fits))
 
     def unsettled(self, key: str) -> list[ProposedHunk]:
         """Hunks of that document of which the text may still tell something new."""
@@ -243,11 +243,11 @@ class HunkLedger:
             hunk.undone_by = number
         self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
 
-    def put_back(self, hunks: Sequence[ProposedHunk]) -> None:
+    def restore(self, hunks: Sequence[ProposedHunk]) -> None:
         """Undone hunks are applied again."""
         self._settle(hunks, {hunk.id: hunk.done_state for hunk in hunks})
 
-    def lose(self, hunks: Sequence[ProposedHunk], results: Mapping[str, EditResult]) -> None:
+    def drop(self, hunks: Sequence[ProposedHunk], results: Mapping[str, EditResult]) -> None:
         """An undo left another text than it should have."""
         for hunk in hunks:
             hunk.found = results[hunk.id].found
@@ -267,29 +267,29 @@ class HunkLedger:
         return [self._waiters[hunk.id] for hunk in hunks]
 
     def expected(self, hunks: Sequence[ProposedHunk]) -> None:
-        """Whoever waited for these hunks has told the model, or gave up."""
+        """Whoever waited for these hunks has reported them to the model, or gave up."""
         for hunk in hunks:
             del self._waiters[hunk.id]
 
-    def told(self, turn_ids: Collection[str]) -> None:
-        """The model was told what `untold` says of these turns."""
-        told = [key for key, hunk in self._untold.items() if hunk.turn_id in turn_ids]
-        for key in told:
-            del self._untold[key]
+    def reported(self, turn_ids: Collection[str]) -> None:
+        """The model was told what `unreported` says of these turns."""
+        known = [key for key, hunk in self._unreported.items() if hunk.turn_id in turn_ids]
+        for key in known:
+            del self._unreported[key]
 
-    def untold(self, turn_ids: Collection[str]) -> str | None:
+    def unreported(self, turn_ids: Collection[str]) -> str | None:
         """What the model was not told yet about hunks of these turns; they stay untold."""
-        told = [hunk for hunk in self._untold.values() if hunk.turn_id in turn_ids]
-        if not told:
+        known = [hunk for hunk in self._unreported.values() if hunk.turn_id in turn_ids]
+        if not known:
             return None
-        return "What became of edits you proposed:\n" + "\n".join(map(verdict_line, told))
+        return "What became of edits you proposed:\n" + "\n".join(map(verdict_line, known))
 
     def _settle(
         self,
         hunks: Sequence[ProposedHunk],
         states: Mapping[str, HunkState],
         *,
-        tell_model: bool = True,
+        report_to_model: bool = True,
     ) -> None:
         for hunk in hunks:
             hunk.state = states[hunk.id]
@@ -298,11 +298,11 @@ class HunkLedger:
             if waiter is not None:
                 if not waiter.done():
                     waiter.set_result(None)
-            elif tell_model:
-                self._untold.setdefault(hunk.id, hunk)
-        self._tell(hunks, ProposedHunk.state_view)
+            elif report_to_model:
+                self._unreported.setdefault(hunk.id, hunk)
+        self._report(hunks, ProposedHunk.state_view)
 
-    def _tell(
+    def _report(
         self, hunks: Sequence[ProposedHunk], view: Callable[[ProposedHunk], HunkView]
     ) -> None:
         """Without a turnId: a decision may come when its turn is long over (O2)."""

@@ -7,8 +7,8 @@ from itertools import count
 
 from kode_sidecar.agent.edits.announcing import Announcer, Basis
 from kode_sidecar.agent.edits.applying import Applying
+from kode_sidecar.agent.edits.hunk_status import HunkStatus
 from kode_sidecar.agent.edits.services import EditServices
-from kode_sidecar.agent.edits.standing import Standing
 from kode_sidecar.agent.edits.verdicts import verdict_line
 from kode_sidecar.agent.permissions import PermissionGate, preview
 from kode_sidecar.agent.tools.proposals import Proposed, Rewrite, apart
@@ -64,7 +64,7 @@ class Proposer:
         services: EditServices,
         announcer: Announcer,
         applying: Applying,
-        standing: Standing,
+        status: HunkStatus,
         gate: PermissionGate,
         published: Callable[[], Awaitable[None]],
     ) -> None:
@@ -79,7 +79,7 @@ class Proposer:
         self._locks = services.locks
         self._announcer = announcer
         self._applying = applying
-        self._standing = standing
+        self._status = status
         self._gate = gate
         self._published = published
         self.mode: Mode = "review"
@@ -87,7 +87,7 @@ class Proposer:
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
         document = await self._files.load(path, "edit")
-        self._standing.see_verdicts(document)  # what stands there already is superseded by nothing
+        self._status.see_verdicts(document)  # what stands there already is superseded by nothing
         shown = self._files.view(document).text_lf
         # A mistake shows before anyone is asked.
         wanted = await apart(len(shown), partial(_rewritten, rewrite, document, shown))
@@ -104,8 +104,8 @@ class Proposer:
             if created is not None:
                 text = with_one_eol(after, created.text)
                 change = self._new("create", created.uri, created.place, text=text)
-                heirs = {created.id: change.id}
-                hunks = [self._announcer.file(change, call, heirs, sensitive=sensitive)]
+                replacements = {created.id: change.id}
+                hunks = [self._announcer.file(change, call, replacements, sensitive=sensitive)]
             else:
                 hunks = self._announcer.text(document, made.hunks, call, sensitive=sensitive)
         self._freshness.note_edit(document, before, after, made.runs)
@@ -208,8 +208,8 @@ class Proposer:
             change = self._new("create", uri, place, text=adding.text)
         else:
             change = self._new("rename", adding.uri, adding.place, target=place)
-        heirs = {adding.id: change.id}
-        return [self._announcer.file(change, call, heirs, sensitive=sensitive)]
+        replacements = {adding.id: change.id}
+        return [self._announcer.file(change, call, replacements, sensitive=sensitive)]
 
     def _delete(self, document: Document, call: ToolCall, *, sensitive: bool) -> list[ProposedHunk]:
         """Pending hunks of the file go with it."""
@@ -223,8 +223,8 @@ class Proposer:
         text = self._overlay.current(document).text
         change = self._new("delete", document.uri, self._files.place_of(document), text=text)
         waiting = [hunk.id for hunk in self._overlay.hunks(document)]
-        heirs = dict.fromkeys([*waiting, *moved], change.id)
-        return [self._announcer.file(change, call, heirs, sensitive=sensitive)]
+        replacements = dict.fromkeys([*waiting, *moved], change.id)
+        return [self._announcer.file(change, call, replacements, sensitive=sensitive)]
 
     def _new(
         self,

@@ -20,37 +20,37 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 ANSWER_SECONDS = 60.0
 """How long an editor may think about an edit: some ask their user."""
 
-Hear = Callable[[str, str], None]
+Notify = Callable[[str, str], None]
 """`(key, title)`: another session, of that title, changed the document with that canonical key."""
 
 
-class Neighbours:
+class Peers:
     """The sessions that work side by side in one process. One thread."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, Hear] = {}
+        self._sessions: dict[str, Notify] = {}
 
-    def join(self, session_id: str, hear: Hear) -> Callable[[], None]:
-        """Let a session hear of the others; returns what ends it."""
-        self._sessions[session_id] = hear
+    def join(self, session_id: str, notify: Notify) -> Callable[[], None]:
+        """Notify a session of what the others do; returns what ends it."""
+        self._sessions[session_id] = notify
 
         def leave() -> None:
-            if self._sessions.get(session_id) is hear:
+            if self._sessions.get(session_id) is notify:
                 del self._sessions[session_id]
 
         return leave
 
-    def tell(self, session_id: str, key: str, title: str) -> None:
+    def notify(self, session_id: str, key: str, title: str) -> None:
         """A session's own edit changed a document."""
-        for other, hear in list(self._sessions.items()):
+        for other, notify in list(self._sessions.items()):
             if other != session_id:
-                hear(key, title)
+                notify(key, title)
 
 
 class EditLocks:
     """One lock per document, shared by all sessions of an editor: their edits never overlap.
 
-    `neighbours` lets each of them know what the others did, `language` asks the editor's servers.
+    `peers` lets each of them know what the others did, `language` asks the editor's servers.
     An edit that the editor thinks about for longer than `answer_seconds` gives way to others.
     """
 
@@ -61,7 +61,7 @@ class EditLocks:
     ) -> None:
         self.answer_seconds = answer_seconds
         self.language = language or LanguageServers()
-        self.neighbours = Neighbours()
+        self.peers = Peers()
         self._locks: dict[str, asyncio.Lock] = {}
 
     def of(self, key: str) -> asyncio.Lock:

@@ -18,9 +18,9 @@ from kode_sidecar.agent.edits.flights import (
     Order,
     whole,
 )
+from kode_sidecar.agent.edits.hunk_status import inverse_of, is_back, stands
 from kode_sidecar.agent.edits.hunks import EditResult
 from kode_sidecar.agent.edits.services import EditServices
-from kode_sidecar.agent.edits.standing import inverse_of, is_back, stands
 from kode_sidecar.agent.edits.verification import SentEdit
 from kode_sidecar.agent.event_log.editor_port import DocumentEdit
 from kode_sidecar.core.domain.hunk import Hunk, follow_all

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kode_sidecar.agent.edits.file_edits import FileEdits
-from kode_sidecar.agent.edits.restoring import Restoring
+from kode_sidecar.agent.edits.recovery import Recovery
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.core.domain.change_set import ChangeSet, ProposedHunk, by_file
 from kode_sidecar.core.domain.hunk import Hunk
@@ -57,11 +57,11 @@ class UndoPlan:
 class UndoPlanner:
     """Plans on the texts of this moment; nothing is sent."""
 
-    def __init__(self, services: EditServices, file_edits: FileEdits, restoring: Restoring) -> None:
+    def __init__(self, services: EditServices, file_edits: FileEdits, recovery: Recovery) -> None:
         self._services = services
         self._overlay = services.overlay
         self._file_edits = file_edits
-        self._restoring = restoring
+        self._recovery = recovery
 
     def find_done(
         self, hunks: Sequence[ProposedHunk], documents: Mapping[str, Document | None]
@@ -72,9 +72,9 @@ class UndoPlanner:
             if not hunk.recalled:
                 continue
             if hunk.kind != "modify" and self._services.changes.find(hunk.id) is None:
-                self._restoring.find_file_done(hunk)
+                self._recovery.find_file_done(hunk)
             elif document is not None and self._span(hunk, document) is None:
-                self._restoring.find_done(document, [hunk])
+                self._recovery.find_done(document, [hunk])
 
     def plan(
         self, hunks: Sequence[ProposedHunk], documents: Mapping[str, Document | None]

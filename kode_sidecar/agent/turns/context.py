@@ -219,7 +219,7 @@ class TurnContext:
         self._conversation.add(message)
         if self._reminding and message.origin == "reminder":
             self._reminding = False
-            self._change_sets.reminders_told()
+            self._change_sets.reminders_reported()
         self._leaf = message.id
         self._added.append(message)
         self._shown.append(message)
@@ -305,7 +305,7 @@ class TurnContext:
 
     def reminder(self) -> str | None:
         """What the model was not told yet of edits and files; told once a reminder is committed."""
-        text = self._change_sets.untold()
+        text = self._change_sets.unreported()
         self._reminding = text is not None
         return text
 

@@ -207,7 +207,7 @@ class TurnSetup:
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
             context = self.context(options, "", parent_id, mode, params.model, effort=params.effort)
-            decided = self._change_sets.untold(self.turn_ids(parent_id))
+            decided = self._change_sets.unreported(self.turn_ids(parent_id))
             opening = self.opening(context, decided, blocks, {}, params.options)
             with suppress(KodeError):  # memory that fails is left out of a turn, too
                 ask = self._services.recall
@@ -215,7 +215,7 @@ class TurnSetup:
                 opening += [] if remembered is None else [remembered]
         else:
             context, mode = running.context, running.mode
-            opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))
+            opening = context.incoming(self._change_sets.unreported(self.turn_ids(context.leaf_id)))
         tools = self.specs(options, mode, context)
         fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
         encoded = await self._services.encode(fitted.request)

@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """A verdict follows the text whenever it is seen again, and what failed may be tried again."""
 
 import asyncio
@@ -5,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.agent.edits import standing
+from kode_sidecar.agent.edits import hunk_status
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision, UndoParams
 from tests.support.edit_buffer import Buffer, ChangeStyle
@@ -16,7 +17,7 @@ TEXT = "one\ntwo\nthree\nfour\nfive\nsix\n"
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(standing, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(hunk_status, "QUIET_SECONDS", 0.0)
     return Desk(tmp_path)
 
 

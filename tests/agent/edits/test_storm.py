@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """An editing storm: random stories over the real room with a plain, a lying and a slow editor.
 
 In every story the user types, the model proposes, hunks are decided, undone, files closed and
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.agent.edits import standing
+from kode_sidecar.agent.edits import hunk_status
 from kode_sidecar.agent.edits.verdicts import verdict_line
 from kode_sidecar.agent.event_log import EventHistory
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit
@@ -201,7 +202,7 @@ class Story:
     def listen(self) -> None:
         """The model hears what became of its edits, once each."""
         ledger = self.desk.sets._ledger
-        self.desk.sets.untold()  # looks at what is seen by now
+        self.desk.sets.unreported()  # looks at what is seen by now
         lines = {key: verdict_line(ledger[key]) for key in self.desk.states}
         told = self.desk.sets.take_reminders() or ""
         self.told |= {key: self.desk.states[key] for key, line in lines.items() if line in told}
@@ -253,7 +254,7 @@ async def test_no_story_breaks_a_promise(
     kind: str,
     part: int,
 ) -> None:
-    monkeypatch.setattr(standing, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(hunk_status, "QUIET_SECONDS", 0.0)
     for number in range(STORIES):
         seed = rng.getrandbits(64)
         try:

@@ -28,7 +28,7 @@ Lines = Mapping[str, tuple[int, int]]
 """The lines of the hunks that are applied, by their ids."""
 
 
-class Evidence:
+class Proof:
     """Looks in one text for hunks of a document, of which `hunks` are all.
 
     Most hunks of one base ask the same of it: that is found out once.

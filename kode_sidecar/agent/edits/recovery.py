@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from kode_sidecar.agent.edits.evidence import Evidence, lines_at, lines_of_old, overlap, rank
+from kode_sidecar.agent.edits.proof import Proof, lines_at, lines_of_old, overlap, rank
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.event_log import EventHistory
 from kode_sidecar.core.domain.change_set import FileName, ProposedHunk, by_file
@@ -21,7 +21,7 @@ Placed = tuple[ProposedHunk, Hunk]
 """A hunk that is done, and what takes it back."""
 
 
-class Restoring:
+class Recovery:
     """Takes over the change sets of a session that is opened again.
 
     A process may have been killed while an edit was on its way: what waits in the journal may stand
@@ -41,7 +41,7 @@ class Restoring:
         that are open now waits on.
         """
         for change_set in history.change_sets.values():
-            self._ledger.restore(change_set, history.decided_since_turn)
+            self._ledger.take_over(change_set, history.decided_since_turn)
             hunks = list(change_set.hunks.values())
             for hunk in hunks:
                 if hunk.kind != "modify" and hunk.state == "proposed":
@@ -63,11 +63,11 @@ class Restoring:
         done = self.placed(document)
         puts: dict[str, str | None] = {}
         held = self._overlay.current(document)
-        evidence = Evidence(held, self._ledger.of_file(document.key))
+        proof = Proof(held, self._ledger.of_file(document.key))
         for hunk in (sent for one in wanted for sent in one.as_sent()):
             span = self._overlay.find(document, hunk.id)
             waits = span is not None and not span.touched
-            place = None if hunk.id in puts else evidence.place_of(hunk, prove=waits)
+            place = None if hunk.id in puts else proof.place_of(hunk, prove=waits)
             # Of two hunks with one text, or of the same lines, the likelier one is done.
             if place is not None and not is_taken(place, hunk, done):
                 text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
@@ -108,9 +108,9 @@ class Restoring:
         done = self.find_done(document, hunks)
         back = [hunk for hunk in hunks if hunk.id in done and hunk.state == "undone"]
         if back:
-            self._ledger.put_back(back)
+            self._ledger.restore(back)
         if done:
-            self._ledger.land_late(done)
+            self._ledger.apply_late(done)
         waiting = [hunk for hunk in waiting if hunk.state == "proposed"]
         held = self._overlay.current(document)
         found = [place for hunk in waiting if (place := find_hunk(hunk, held)) is not None]
@@ -133,7 +133,7 @@ class Restoring:
             return
         if done is not None:
             self._changes.finish(done)
-            self._ledger.land_late({hunk.id: hunk.replacement})
+            self._ledger.apply_late({hunk.id: hunk.replacement})
         elif change is None:
             self._ledger.go_stale({hunk.id: _CHANGED})
         else:

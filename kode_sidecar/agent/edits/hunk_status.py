@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kode_sidecar.agent.edits.file_edits import FileEdits
 from kode_sidecar.agent.edits.flights import whole
-from kode_sidecar.agent.edits.restoring import Restoring, is_taken
+from kode_sidecar.agent.edits.recovery import Recovery, is_taken
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.core.domain.change_set import ProposedHunk
 from kode_sidecar.core.domain.hunk import Hunk
@@ -23,14 +23,14 @@ QUIET_SECONDS = 0.25
 """A document is looked at when nobody has changed it for so long: a key costs next to nothing."""
 
 
-class Standing:
+class HunkStatus:
     """Looks at the hunks of a document some time after each change, and whenever somebody asks."""
 
-    def __init__(self, services: EditServices, restoring: Restoring, file_edits: FileEdits) -> None:
+    def __init__(self, services: EditServices, recovery: Recovery, file_edits: FileEdits) -> None:
         self._services = services
         self._overlay = services.overlay
         self._ledger = services.ledger
-        self._restoring = restoring
+        self._recovery = recovery
         self._file_edits = file_edits
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -85,7 +85,7 @@ class Standing:
         fits = {hunk.id: self.fits(document, hunk) for hunk in waiting}
         news = {hunk.id: fits[hunk.id] for hunk in waiting if fits[hunk.id] != hunk.fits}
         if news:
-            self._ledger.tell_fit(news)
+            self._ledger.report_fit(news)
 
     def see_verdicts(self, document: Document) -> None:
         """Tell which hunks turn out to be done, or discarded, unless one is on its way there."""
@@ -95,7 +95,7 @@ class Standing:
         edits = [hunk for hunk in hunks if hunk.kind == "modify"]
         done = self._done(document, edits)
         if done:
-            self._ledger.land_late(done)
+            self._ledger.apply_late(done)
         self._see_lines_between(document, edits)
         for hunk in edits:
             if hunk.unconfirmed:
@@ -126,13 +126,13 @@ class Standing:
                 done[hunk.id] = there.replacement
             elif hunk.recalled:
                 unseen.append(hunk)
-        return done | self._restoring.find_done(document, unseen)
+        return done | self._recovery.find_done(document, unseen)
 
     def _is_taken(self, document: Document, hunk: ProposedHunk, span: Hunk) -> bool:
         """Return whether another hunk took away the lines that are gone from a hunk's place."""
         if span.start < span.end:
             return False
-        return is_taken((span.start, span.end), hunk, self._restoring.placed(document))
+        return is_taken((span.start, span.end), hunk, self._recovery.placed(document))
 
     def _see_lines_between(self, document: Document, hunks: Iterable[ProposedHunk]) -> None:
         """Tell which hunks were done unseen, and have lines of the user's in them by now."""
