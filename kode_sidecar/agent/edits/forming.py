@@ -111,7 +111,7 @@ class FormingEdits:
         if begun.rewrite is None:
             return self._new_file(block_id, begun)
         workspace = self._services.workspace
-        uri = path_to_uri(workspace.locate(begun.path).path)
+        uri = path_to_uri(workspace.locate(begun.path, purpose="edit").path)
         document = await self._services.files.fetch(uri)
         if document is None:
             return None

@@ -40,13 +40,18 @@ class SessionFiles:
         """See `workspace.contracts.SessionFiles`."""
         if path.startswith("untitled:"):
             return self._workspace.document(path, purpose=purpose)
-        location = self._workspace.locate(path)
+        location = self._locate(path, purpose)
         adding = self._changes.adding(location.real)
         if adding is not None:
             text = adding.text if adding.kind == "create" else self.source(adding, purpose).text
             return Document(location.uri, text, path=location.path)
         self._check_there(location)
         return self._existing(location, purpose)
+
+    def _locate(self, path: str, purpose: Purpose) -> Location:
+        """As `Workspace.locate`, with the files that are only proposed."""
+        added = {place.path for place in self.added()}
+        return self._workspace.locate(path, purpose=purpose, added=added)
 
     def known(self, path: str) -> Document:
         """What there is, whatever is pending; where there is nothing, what is proposed to be there.
@@ -97,7 +102,7 @@ class SessionFiles:
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`; the editor is asked to open a file whose encoding only it may know."""
         if not path.startswith("untitled:"):
-            location = self._workspace.locate(path)
+            location = self._locate(path, purpose)
             await self._refresh(location.uri)
             opened = self._workspace.open_document(location)
             if opened is not None:
@@ -119,7 +124,7 @@ class SessionFiles:
 
     async def opened(self, path: str) -> bool:
         """Have the editor open a closed file; whether its text is there."""
-        location = self._workspace.locate(path)
+        location = self._locate(path, "read")
         there = asyncio.Event()
 
         def look(_change: object) -> None:
@@ -189,7 +194,7 @@ class SessionFiles:
 
     def deleted(self, path: str) -> FileChange | None:
         """The pending deletion of the file there. Raises KodeError `PathOutsideRoots`."""
-        removing = self._changes.removing(self._workspace.locate(path).real)
+        removing = self._changes.removing(self._locate(path, "edit").real)
         return removing if removing is not None and removing.kind == "delete" else None
 
     def place_of(self, document: Document) -> Location:
@@ -201,14 +206,14 @@ class SessionFiles:
 
         Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is a file.
         """
-        location = self._workspace.locate(path)
+        location = self._locate(path, "edit")
         if location.is_secret:
             raise KodeError("Denied", f"{location.display} holds credentials by its name.")
         if location.is_refused:
             raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
         removing = self._changes.removing(location.real)
         if removing is not None and leaving:
-            moving = self._changes.adding(self._workspace.locate(leaving).real)
+            moving = self._changes.adding(self._locate(leaving, "edit").real)
             if moving is removing:
                 return location
         if removing is not None:

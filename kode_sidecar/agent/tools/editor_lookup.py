@@ -169,7 +169,8 @@ class EditorLookup:
         seen = None if params.path is None else await self.see(params.path)
         found = await self.servers.symbols(seen and seen.document.uri, params.query)
         lines = [await self._symbol(one) for one in found.symbols[:MAX_LINES]]
-        where = f"in {params.path}" if params.path else f"for {params.query!r}"
+        name = seen and self.workspace.display_path(seen.document.key)
+        where = f"in {name}" if name else f"for {params.query!r}"
         head = f"{_number(len(found.symbols), 'symbol')} {where}"
         return _outcome(head, (line.shown() for line in lines), len(found.symbols))
 

@@ -49,7 +49,10 @@ def read_file_tool(
             for first, final in _whole_lines(lines, start, last):
                 on_shown(document, shown.text_lf, first, final)
         header = _header(document, name, shown, lines, (start, last), rev)
-        content = "\n".join(part for part in (header, body, _rest(last, end)) if part)
+        others = workspace.namesakes(params.path, document)
+        namesakes = f"[the same name has: {', '.join(others)}]" if others else ""
+        parts = (header, namesakes, body, _rest(last, end))
+        content = "\n".join(part for part in parts if part)
         summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
         return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
 

@@ -93,6 +93,8 @@ def rename_symbol_tool(
     """Make the tool of one session. It proposes nothing unless all files fit."""
 
     async def run(params: RenameSymbolParams, call: ToolCall) -> ToolOutcome:
+        if not params.path.startswith("untitled:"):
+            workspace.locate(params.path, purpose="edit")  # an edit guesses no file
         uri, position = await lookup.place(params.path, params.line, params.symbol)
         found = await servers.rename(uri, position, params.new_name)
         changed = [file for file in found.files if file.edits]

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,11 +20,14 @@ from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_with
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.infrastructure.workspace.paths import (
+    NATIVE_SEPARATOR,
     Location,
     Root,
     display_name,
+    home_of,
     locate,
     make_roots,
+    places,
 )
 from kode_sidecar.infrastructure.workspace.sensitive import runs_in_build, why_sensitive
 
@@ -64,7 +67,8 @@ class Workspace:
     The editor feeds `documents`. `file_encoding` is the setting of that name, for files that are
     not UTF-8. `own_files` are the sidecar's own settings and state: edits there are sensitive.
     `counts_lone_cr`: the editor ends a line at a lone carriage return, as LSP does but not all
-    editors do. Use it from one thread.
+    editors do. `looked_at` returns the URI of the document that the user looks at. Unless the roots
+    are `several_projects`, a name means the first root that has it. Use it from one thread.
     """
 
     def __init__(
@@ -76,15 +80,18 @@ class Workspace:
         file_encoding: str | None = None,
         own_files: Sequence[Path] = (),
         counts_lone_cr: bool = False,
+        several_projects: bool = False,
     ) -> None:
         self.documents = documents or Documents(position_encoding)
         self.position_encoding: PositionEncoding = position_encoding
         self.decode_as(file_encoding)
         self._counts_lone_cr = counts_lone_cr
+        self._several_projects = several_projects
         self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)
         self._secrets: WeakKeyDictionary[Document, tuple[str, str | None]] = WeakKeyDictionary()
         self._looked_through: tuple[str, str | None] = ("", None)
         self.roots: tuple[Root, ...] = ()
+        self.looked_at: Callable[[], str | None] = lambda: None
         self.set_roots(roots)
 
     def decode_as(self, file_encoding: str | None) -> None:
@@ -96,12 +103,53 @@ class Workspace:
         """Set the open folders, absolute, in the editor's order. A UNC folder allows UNC paths."""
         self.roots = make_roots(paths)
 
-    def locate(self, path: str) -> Location:
-        """Return the guarded place of a path a model wrote. Raises KodeError `PathOutsideRoots`."""
+    def locate(
+        self, path: str, *, purpose: Purpose = "read", added: Collection[Path] = ()
+    ) -> Location:
+        """Return the guarded place of a path a model wrote.
+
+        Of several places that it may mean, a read takes the one that the user is most likely at;
+        an edit is refused. There will be files at the places `added`. Raises KodeError
+        `PathOutsideRoots`, and `ToolFailed` if an edit may mean several places.
+        """
+        found = self.places(path, added)
+        if len(found) == 1 or not self._several_projects:
+            return found[0]
+        if purpose == "edit":
+            names = " or ".join(one.display for one in found)
+            raise KodeError(
+                "ToolFailed",
+                f"{path} may mean {names}, for several folders are open. Write which one.",
+                details={"reason": "ambiguous_path", "paths": [one.display for one in found]},
+            )
+        return min(found, key=self._distance)
+
+    def places(self, path: str, added: Collection[Path] = ()) -> tuple[Location, ...]:
+        """Return the places that a path may mean, at least one; raises as `locate` for a read."""
         if path.lower().startswith("file:"):
             named = uri_to_path(path)
             path = str(named) if named else path
-        return self._lone_buffer(path) or locate(path, self.roots, self._exists)
+        lone = self._lone_buffer(path)
+        if lone is not None:
+            return (lone,)
+        return places(path, self.roots, lambda place: place in added or self._exists(place))
+
+    def _distance(self, location: Location) -> int:
+        """Return 0 for what the user looks at, more for what is farther from that."""
+        uri = self.looked_at()
+        looked_at = Path(os.path.realpath(path)) if uri and (path := uri_to_path(uri)) else None
+        if looked_at == location.real:
+            return 0
+        if looked_at is not None and home_of(looked_at, self.roots) is location.root:
+            return 1
+        return 2 if self.open_document(location) is not None else 3
+
+    def namesakes(self, path: str, chosen: Document) -> list[str]:
+        """Return the other files that a path may mean, as the model knows them."""
+        if path.startswith("untitled:"):
+            return []
+        found = [one for one in self.places(path) if self._is_there(one)]
+        return [one.display for one in found if one.path != chosen.path]
 
     def _lone_buffer(self, path: str) -> Location | None:
         """Return the place of an open file if no folder is open, by its path or its bare name.
@@ -137,10 +185,14 @@ class Workspace:
         """
         if path in ("", ".", "./") and self.roots:
             return tuple(self.locate(str(root.path)) for root in self.roots)
-        location = self.locate(path)
-        if not os.path.lexists(location.real) and self.open_document(location) is None:
-            raise self._not_found(location)
-        return (location,)
+        found = self.places(path)
+        there = tuple(one for one in found if self._is_there(one))
+        if not there:
+            raise self._not_found(found[0])
+        return there
+
+    def _is_there(self, location: Location) -> bool:
+        return os.path.lexists(location.real) or self.open_document(location) is not None
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
         """Return the document a model means by `path` (or by the URI of an open untitled buffer).
@@ -151,7 +203,7 @@ class Workspace:
         untitled = self.documents.get(path) if path.startswith("untitled:") else None
         if untitled is not None:
             return self._usable(untitled, path, purpose)
-        return self.document_at(self.locate(path), purpose=purpose)
+        return self.document_at(self.locate(path, purpose=purpose), purpose=purpose)
 
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`. This and the next four methods are `SessionFileView` without a session."""
@@ -237,10 +289,10 @@ class Workspace:
             name = str(uri_to_path(name) or name.rpartition("/")[2])
         elif ":" in name and name in {document.key for document in self.documents.all_open()}:
             return name
-        for root in self.roots:
-            parts = root.parts_of(name)
-            if parts is not None:
-                return display_name(root, parts, self.roots)
+        known = [(root, root.parts_of(name, NATIVE_SEPARATOR)) for root in self.roots]
+        inside = [(root, parts) for root, parts in known if parts is not None]
+        if inside:  # of roots inside each other, the innermost
+            return display_name(*min(inside, key=lambda one: len(one[1])), self.roots)
         return Path(name).name if Path(name).is_absolute() else name.replace("\\", "/")
 
     def holds(self, key: str) -> bool:

@@ -107,7 +107,7 @@ class GovernedProposals:
 
     def _allow(self, call: ToolCall, operation: str, path: str) -> Location:
         """Return the place. Raises KodeError `Denied`, and what `check_place` raises."""
-        place = self.workspace.locate(path)
+        place = self.workspace.locate(path, purpose="edit")
         self.check_place(place)
         tool = f"{call.name}:{operation}" if operation else call.name
         sensitive = self.workspace.is_sensitive(path)

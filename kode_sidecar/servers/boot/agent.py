@@ -78,6 +78,7 @@ class Agent(JobAgent):
         settings = live.loaded.settings
         self._editor_name = editor_name
         self._editor_context = editor_context
+        self.workspace.looked_at = lambda: editor_context().uri
         self._notes = ProjectNotes(self.workspace, live.trusted)
         spending = SpendingToday(settings.storage_root, self._clock)
         self._budgets = Budgets(self._budgeted, user_budget(settings.budget), spending.date)

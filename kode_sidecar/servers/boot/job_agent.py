@@ -74,6 +74,7 @@ class JobAgent:
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
+            several_projects=True,
         )
         self.knowledge = Knowledge(live, self._prompts, lambda: self.workspace.roots, environment)
         self._model = DeferredClient(self.providers.missing)
