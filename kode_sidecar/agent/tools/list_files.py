@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,9 @@ from kode_sidecar.infrastructure.workspace.paths import Location, display_name
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 MAX_FILES = 500
+_MOST_NAMED = 5
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no path of a model holds: controls, and bytes that are no UTF-8."""
 
 
 class ListFilesParams(Struct, forbid_unknown_fields=True):
@@ -62,16 +67,26 @@ def list_files_tool(workspace: Workspace, files: SessionFileView | None = None) 
                     "InvalidArguments", f"{start.display} is a file. Use read_file to read it."
                 )
         removed = {location.real for location in seen.removed()}
-        shown: list[tuple[list[str], str]] = []
+        on_disk: dict[Path, tuple[list[str], str]] = {}
         cut = ""
-        for start in starts:
+        projects: list[str] = []
+        for start in sorted(starts, key=lambda start: len(start.root.real.parts)):
             listing = await _list(start, matches)
-            shown += _on_disk(workspace, start, listing, removed)
+            on_disk |= _on_disk(workspace, start, listing, removed)  # the innermost folder names it
             cut = cut or listing.cut
-        shown += _beyond_disk(workspace, seen, starts, matches)
-        return _outcome(params, [text for _, text in sorted(shown)], cut)
+            projects += (
+                display_name(start.root, parts, workspace.roots) for parts in listing.projects
+            )
+        shown = [*on_disk.values(), *_beyond_disk(workspace, seen, starts, matches)]
+        return _outcome(params, [text for _, text in sorted(shown)], cut, projects)
 
     return Tool("list_files", ListFilesParams, run, read_only=True, kind="search", card=_card)
+
+
+def other_projects(names: Sequence[str]) -> str:
+    """Return the remark about folders that are left out as projects of their own."""
+    some = ", ".join(names[:_MOST_NAMED]) + (" …" * (len(names) > _MOST_NAMED))
+    return f"not looked into, as checkouts of their own: {some}"
 
 
 def _card(params: ListFilesParams) -> CallCard:
@@ -82,20 +97,30 @@ def _card(params: ListFilesParams) -> CallCard:
 async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:
     stop = threading.Event()
     try:
-        return await asyncio.to_thread(list_tree, start, matches, MAX_FILES, stop.is_set)
+        walk = partial(list_tree, start, matches, MAX_FILES, stop.is_set, one_project=True)
+        return await asyncio.to_thread(walk)
     finally:
         stop.set()
 
 
 def _on_disk(
     workspace: Workspace, start: Location, listing: Listing, removed: Collection[Path]
-) -> list[tuple[list[str], str]]:
-    names = [
-        (display_name(start.root, file.parts, workspace.roots), file.is_link)
-        for file in listing.files
-        if not removed or start.root.real.joinpath(*file.parts) not in removed
-    ]
-    return [(name.split("/"), name + (" (link, not followed)" * link)) for name, link in names]
+) -> dict[Path, tuple[list[str], str]]:
+    found: dict[Path, tuple[list[str], str]] = {}
+    for file in listing.files:
+        real = start.root.real.joinpath(*file.parts)
+        if real not in removed:
+            name = display_name(start.root, file.parts, workspace.roots)
+            found[real] = name.split("/"), _shown(name, is_link=file.is_link)
+    return found
+
+
+def _shown(name: str, *, is_link: bool) -> str:
+    """Return a file's entry: one line, whatever its name holds."""
+    text = _UNSPEAKABLE.sub(lambda char: ascii(char[0])[1:-1], name)
+    if text != name:
+        return f"{text} (cannot be opened: no path can hold such a name)"
+    return text + (" (link, not followed)" * is_link)
 
 
 def _beyond_disk(
@@ -123,7 +148,9 @@ def _beyond_disk(
     ]
 
 
-def _outcome(params: ListFilesParams, lines: list[str], cut: str) -> ToolOutcome:
+def _outcome(
+    params: ListFilesParams, lines: list[str], cut: str, projects: Sequence[str]
+) -> ToolOutcome:
     place = params.directory if params.directory not in ("", ".", "./") else "the open folder"
     wanted = f' that match "{params.pattern}"' if params.pattern else ""
     shown = lines[:MAX_FILES]
@@ -132,5 +159,7 @@ def _outcome(params: ListFilesParams, lines: list[str], cut: str) -> ToolOutcome
     counted = f"{len(shown)} file{'' if len(shown) == 1 else 's'} in {place}{wanted}"
     head = counted if lines else f"No files in {place}{wanted}. Ignored files are not listed."
     tail = [f"[cut {cut}; narrow with directory or pattern]"] if cut else []
+    if projects:
+        tail.append(f"[{other_projects(projects)}; name one as directory to list it]")
     content = without_controls("\n".join([head, *shown, *tail]))
     return ToolOutcome(ok=True, summary=without_controls(head), content=content)

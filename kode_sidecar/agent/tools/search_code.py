@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kode_sidecar.agent.tools.list_files import other_projects
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
@@ -95,6 +96,12 @@ def _remarks(query: SearchQuery, result: SearchResult) -> list[str]:
     notes = {match.path: match.note for match in result.matches if match.note}
     remarks += [f"{path} {note}" for path, note in notes.items()]
     remarks += [f"{path} was not searched: the editor's text is unknown" for path in result.unknown]
+    if result.left_out:
+        remarks.append(
+            f"files not searched: {result.left_out}; name a file or folder as path to look there"
+        )
+    if result.projects:
+        remarks.append(f"{other_projects(result.projects)}; name one as path to search it")
     if not result.matches and query.case_sensitive:
         remarks.append("nothing found; case_sensitive=false also finds other spellings")
     return [f"[{without_controls(remark)}]" for remark in remarks]

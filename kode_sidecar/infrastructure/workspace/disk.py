@@ -13,6 +13,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.paths import Location
 
 MAX_FILE_BYTES = 10_000_000
+MAX_EDIT_LINES = 200_000
+MAX_EDIT_LINE_CHARS = 1_000_000
 _CLOCK_STEP_NS = 2_000_000_000  # FAT's, the coarsest of the file systems in use
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -128,3 +130,19 @@ def _open_beneath(root: Path, parts: Sequence[str]) -> int:
         return os.open(parts[-1], _FILE, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def check_edit_size(lines: Sequence[str], name: str) -> None:
+    """Raise KodeError `TooLarge` for a text that is only read."""
+    sizes = [len(line) for line in lines]
+    too_large = (
+        len(sizes) > MAX_EDIT_LINES
+        or max(sizes, default=0) > MAX_EDIT_LINE_CHARS
+        or sum(sizes) > MAX_FILE_BYTES
+    )
+    if too_large:
+        raise KodeError(
+            "TooLarge",
+            f"{name} is too large to edit: the limits are {MAX_FILE_BYTES:,} bytes, "
+            f"{MAX_EDIT_LINES:,} lines and {MAX_EDIT_LINE_CHARS:,} characters in a line.",
+        )

@@ -26,6 +26,7 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
+_WILD = re.compile(r"[*?\[\\]")
 _TRAILING_BLANKS = re.compile(r"(?<!\\)[ \t\r]+\Z")
 
 
@@ -36,10 +37,14 @@ class GlobPattern:
     segments: tuple[str, ...]
     negated: bool
     folders_only: bool
+    names_brackets: bool = False
 
     @classmethod
-    def parse(cls, line: str) -> "GlobPattern | None":
-        """Return the pattern a line holds; None for an empty line and a comment."""
+    def parse(cls, line: str, *, names_brackets: bool = False) -> "GlobPattern | None":
+        """Return the pattern a line holds; None for an empty line and a comment.
+
+        With `names_brackets`, `[id]` also means a name with these brackets, as routers have it.
+        """
         line = _TRAILING_BLANKS.sub("", line)
         if not line or line.startswith("#"):
             return None
@@ -57,7 +62,7 @@ class GlobPattern:
             names.insert(0, "**")
         if names[-1] == "**":  # matches everything below the folder, not the folder itself
             names.append("*")
-        return cls(tuple(names), negated, folders_only)
+        return cls(tuple(names), negated, folders_only, names_brackets)
 
     def matches(self, parts: Sequence[str], *, folder: bool) -> bool:
         """Return whether the pattern matches a whole path, given by names below its folder."""
@@ -67,7 +72,61 @@ class GlobPattern:
 
     @cached_property
     def _tests(self) -> "tuple[Callable[[str], object] | None, ...]":
-        return tuple(None if name == "**" else _name_test(name) for name in self.segments)
+        return tuple(None if name == "**" else self._name_test(name) for name in self.segments)
+
+    def _name_test(self, name: str) -> Callable[[str], object]:
+        if not self.names_brackets:
+            by_bytes = _name_test(_bytes(name))  # for git a letter beyond ASCII is several
+            return (
+                by_bytes
+                if name.isascii() and not _WILD.search(name)
+                else (lambda given: by_bytes(_bytes(given)))
+            )
+        test = _name_test(name)
+        if "[" not in name:
+            return test
+        literal = _name_test(name.replace("[", "\\["))
+        return lambda given: test(given) or literal(given)
+
+
+def for_ripgrep(segment: str, *, names_brackets: bool = False) -> tuple[str, bool]:
+    """Return a segment as ripgrep's glob, and whether it matches exactly the same names.
+
+    Else it matches more: ripgrep's sets differ from git's, and so does what it counts for `?`.
+    """
+    if segment == "**":
+        return segment, True
+    parts: list[str] = []
+    at, exact = 0, True
+    while at < len(segment):
+        char = segment[at]
+        at += 1
+        if char == "*" or (char == "?" and names_brackets):
+            parts.append(char)
+        elif char == "?":
+            parts.append("*")
+            exact = False
+        elif char == "\\" and at < len(segment):
+            parts.append(_literal(segment[at]))
+            at += 1
+        elif char == "[" and (found := _bracket(segment, at)):
+            name = "".join(map(_literal, segment[at - 1 : found[1]]))
+            parts.append(f"{{?,{name}}}" if names_brackets else "*")
+            at, exact = found[1], False
+        else:
+            parts.append(_literal(char))
+    return "".join(parts), exact
+
+
+def _bytes(text: str) -> str:
+    """Return a text with a character for each byte of its UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _literal(char: str) -> str:
+    if char == " ":
+        return "[ ]"  # at the end of a line an escaped blank is lost
+    return char if char.isalnum() or char in "._-" else f"\\{char}"
 
 
 def _fits(tests: "Sequence[Callable[[str], object] | None]", parts: Sequence[str]) -> bool:

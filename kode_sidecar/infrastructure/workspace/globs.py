@@ -1,6 +1,8 @@
 """Selects files: by the patterns a model writes, and by a project's ignore rules."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import read_regular
@@ -21,6 +23,7 @@ _DEPENDENCY_WORDS = """
 _DEPENDENCY_NAMES = IGNORED_NAMES | frozenset(_DEPENDENCY_WORDS.split())
 
 _MAX_ALTERNATIVES = 64
+_EXCLUDE = (".git", "info", "exclude")
 _MAX_RULES_BYTES = 1_000_000
 _MAX_RULES = 5_000  # of one file; later ones are ignored
 
@@ -34,14 +37,10 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
     """Return a test for paths with forward slashes, relative to the pattern's folder.
 
     Rules as in `.gitignore`: without a slash a name at any depth, `**` any folders; and
-    `{a,b}` for alternatives, a leading `!` for all but these. Raises KodeError `InvalidArguments`.
+    `{a,b}` for alternatives, a leading `!` for all but these; `[id]` is also a name. Raises
+    KodeError `InvalidArguments`.
     """
-    pattern = pattern.replace("\\", "/").removeprefix("./")
-    negated = pattern.startswith("!")
-    wanted = [GlobPattern.parse(line) for line in _alternatives(pattern.removeprefix("!"))]
-    patterns = [found for found in wanted if found and not found.negated]
-    if not patterns or len(patterns) < len(wanted):
-        raise _invalid(pattern)
+    patterns, negated = parse_glob(pattern)
 
     def selected(path: str) -> bool:
         parts = path.split("/")
@@ -53,6 +52,20 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
         return found != negated
 
     return selected
+
+
+def parse_glob(pattern: str) -> tuple[list[GlobPattern], bool]:
+    """Return the alternatives of a pattern, and whether it means all but these.
+
+    Raises KodeError `InvalidArguments`.
+    """
+    pattern = pattern.replace("\\", "/").removeprefix("./")
+    lines = _alternatives(pattern.removeprefix("!"))
+    wanted = [GlobPattern.parse(line, names_brackets=True) for line in lines]
+    patterns = [found for found in wanted if found and not found.negated]
+    if not patterns or len(patterns) < len(wanted):
+        raise _invalid(pattern)
+    return patterns, pattern.startswith("!")
 
 
 def _invalid(pattern: str) -> KodeError:
@@ -81,51 +94,93 @@ class IgnoreRules:
     """The `.gitignore` files from a root down to a folder; the deepest one that matches decides."""
 
     def __init__(self, chain: Sequence[tuple[int, Sequence[GlobPattern]]] = ()) -> None:
-        self._chain = tuple(chain)
+        self.chain = tuple(chain)
 
     def entered(self, root: Root, parts: tuple[str, ...]) -> "IgnoreRules":
         """Return these rules and those of the `.gitignore` in the folder at `parts`."""
-        rules = _read_rules(root, parts)
-        return IgnoreRules((*self._chain, (len(parts), rules))) if rules else self
+        rules = read_rules(root, parts)
+        return IgnoreRules((*self.chain, (len(parts), rules))) if rules else self
 
     def ignores(self, parts: tuple[str, ...], *, folder: bool) -> bool:
         """Return whether a file or folder, by its names below the root, is ignored itself.
 
         Everything in an ignored folder is ignored: check the folders on the way first.
         """
-        for depth, rules in reversed(self._chain):
+        for depth, rules in reversed(self.chain):
             below = parts[depth:]
             rule = next((rule for rule in rules if rule.matches(below, folder=folder)), None)
             if rule is not None:
                 return not rule.negated
         return False
 
+    def opened(self, parts: tuple[str, ...]) -> "IgnoreRules":
+        """Return these rules without those that hide all that a folder holds: it was named."""
+
+        def hides_all(depth: int, rule: GlobPattern) -> bool:
+            here = depth == len(parts) or rule.segments != _ANY_NAME
+            probe = (*parts[depth:], _NO_NAME)
+            return here and not rule.negated and rule.matches(probe, folder=True)
+
+        chain = [
+            (depth, [rule for rule in rules if not hides_all(depth, rule)])
+            for depth, rules in self.chain
+        ]
+        return IgnoreRules(chain)
+
+
+_ANY_NAME = ("**", "*")
+_NO_NAME = "\x00"
+
 
 def rules_for(root: Root, parts: tuple[str, ...]) -> IgnoreRules:
-    """Return the rules inside a folder; none from above if the folder itself is ignored."""
-    rules = IgnoreRules().entered(root, ())
+    """Return the rules inside a folder that was named: none of them hides all that it holds."""
+    rules = IgnoreRules([(0, read_rules(root, (), _EXCLUDE))]).entered(root, ())
     for depth in range(1, len(parts) + 1):
         if rules.ignores(parts[:depth], folder=True):
-            return IgnoreRules().entered(root, parts)
+            return IgnoreRules().entered(root, parts).opened(parts)
         rules = rules.entered(root, parts[:depth])
-    return rules
+    return rules.opened(parts) if parts else rules
 
 
-def is_ignored(
-    root: Root, base: tuple[str, ...], parts: tuple[str, ...], *, folder: bool = False
+def is_other_project(root: Root, parts: tuple[str, ...]) -> bool:
+    """Return whether a folder is a checkout of its own, such as a worktree or a submodule.
+
+    The repositories in a folder that holds nothing else are what the user works on.
+    """
+    if not os.path.lexists(root.real.joinpath(*parts, ".git")):
+        return False
+    return len(parts) > 1 or not _is_shelf(root.real)
+
+
+def _is_shelf(folder: Path) -> bool:
+    """Return whether a folder holds only folders, and is no repository itself."""
+    try:
+        with os.scandir(folder) as entries:
+            return all(entry.name != ".git" and entry.is_dir() for entry in entries)
+    except OSError:
+        return False
+
+
+def is_left_out(
+    root: Root, base: tuple[str, ...], parts: tuple[str, ...], rules: IgnoreRules | None = None
 ) -> bool:
-    """Return whether a file or folder below `base` is ignored, itself or by a folder above it."""
-    rules = rules_for(root, base)
+    """Return whether a file below `base` is ignored, or in another project, as a list has it."""
+    rules = rules_for(root, base) if rules is None else rules
     for depth in range(len(base) + 1, len(parts) + 1):
-        if rules.ignores(parts[:depth], folder=folder or depth < len(parts)):
+        folder = depth < len(parts)
+        if rules.ignores(parts[:depth], folder=folder):
+            return True
+        if folder and is_other_project(root, parts[:depth]):
             return True
         rules = rules.entered(root, parts[:depth])
     return False
 
 
-def _read_rules(root: Root, parts: tuple[str, ...]) -> Sequence[GlobPattern]:
+def read_rules(
+    root: Root, parts: tuple[str, ...], file: tuple[str, ...] = (".gitignore",)
+) -> Sequence[GlobPattern]:
     """Return the rules of the folder's own file, last first: the last one that matches decides."""
-    names = (*parts, ".gitignore")
+    names = (*parts, *file)
     place = Location(
         root, root.path.joinpath(*names), root.real.joinpath(*names), names, "/".join(names)
     )

@@ -19,7 +19,7 @@ from kode_sidecar.errors import KodeError
 
 TIME_LIMIT_SECONDS = 20.0
 MAX_OUTPUT_BYTES = 64_000_000
-MAX_RECORD_BYTES = 1_000_000
+MAX_RECORD_BYTES = 32_000_000
 _CHUNK = 65_536
 # The only variables a child gets of our environment: no keys, no RIPGREP_CONFIG_PATH (W14).
 _KEPT_VARIABLES = ("SYSTEMROOT", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE")
@@ -103,7 +103,7 @@ class Ripgrep:
         Searches files below `folder`, or `text`. Returns why the search is not complete, or "".
         Raises KodeError `ToolFailed` (no usable ripgrep) and `InvalidArguments` (bad pattern).
         """
-        process = await self._start(arguments, folder, feed=text is not None)
+        process = await self._start(["--json", *arguments], folder, feed=text is not None)
         feeding = asyncio.create_task(_feed(process, text))
         try:
             async with asyncio.timeout(TIME_LIMIT_SECONDS):
@@ -117,6 +117,27 @@ class Ripgrep:
             await _end(process)
         return cut
 
+    async def files(self, arguments: Sequence[str], folder: Path) -> list[str]:
+        """Return the files that ripgrep would search below `folder`, as far as time allows.
+
+        Raises KodeError `ToolFailed`.
+        """
+        process = await self._start(["--files", "--null", *arguments], folder, feed=False)
+        assert process.stdout is not None
+        found = b""
+        try:
+            async with asyncio.timeout(TIME_LIMIT_SECONDS):
+                while len(found) < MAX_OUTPUT_BYTES and (
+                    chunk := await process.stdout.read(_CHUNK)
+                ):
+                    found += chunk
+        except TimeoutError:
+            pass  # what is not found is filtered later, more slowly
+        finally:
+            await _end(process)
+        names = [os.fsdecode(name) for name in found.split(b"\0")[:-1]]
+        return [name.replace("\\", "/") for name in names] if os.name == "nt" else names
+
     async def _start(
         self, arguments: Sequence[str], folder: Path | None, *, feed: bool
     ) -> asyncio.subprocess.Process:
@@ -126,7 +147,6 @@ class Ripgrep:
             return await asyncio.create_subprocess_exec(
                 str(self._binary),
                 "--no-config",
-                "--json",
                 *arguments,
                 cwd=folder or self._binary.parent,
                 env=child_environment(),
@@ -152,18 +172,23 @@ async def _read_hits(
 ) -> str | None:
     """Read the output to its end (None), or until a limit or `accept` stops it (the reason)."""
     assert process.stdout is not None
-    total, overlong, pending = 0, False, b""
+    total, overlong = 0, False
+    pending: list[bytes] = []  # joined once: a record may be as long as a file
     dropped = ""
     while chunk := await process.stdout.read(_CHUNK):
         total += len(chunk)
         if total > MAX_OUTPUT_BYTES:
             return "there is too much output"
-        *records, pending = (pending + chunk).split(b"\n")
+        pending.append(chunk)
+        records: list[bytes] = []
+        if b"\n" in chunk:
+            *records, rest = b"".join(pending).split(b"\n")
+            pending = [rest]
         if overlong and records:
             del records[0]
             overlong = False
-        if overlong or len(pending) > MAX_RECORD_BYTES:
-            overlong, pending = True, b""
+        if overlong or sum(map(len, pending)) > MAX_RECORD_BYTES:
+            overlong, pending = True, []
             dropped = "matches in very long lines are left out"
         for record in records:
             hit = _parse(record)

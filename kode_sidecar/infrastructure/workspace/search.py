@@ -7,12 +7,13 @@ buffers as one text through its standard input.
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.secret_text import find_secret
@@ -22,12 +23,15 @@ from kode_sidecar.infrastructure.workspace.contracts import SessionFileView, tar
 from kode_sidecar.infrastructure.workspace.decoding import decode, is_binary, is_utf8
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, FileStatus, read_with_status
 from kode_sidecar.infrastructure.workspace.document import Document
-from kode_sidecar.infrastructure.workspace.globs import is_ignored
-from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.globs import compile_glob, is_left_out
+from kode_sidecar.infrastructure.workspace.left_out import Unsearched, count_left_out
+from kode_sidecar.infrastructure.workspace.paths import Location, display_name
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, RipgrepHit
+from kode_sidecar.infrastructure.workspace.ripgrep_rules import ignore_text
 from kode_sidecar.infrastructure.workspace.search_query import (
     SearchQuery,
     disk_arguments,
+    mark_arguments,
     pattern_arguments,
     selector,
 )
@@ -39,7 +43,9 @@ from kode_sidecar.infrastructure.workspace.workspace import (
 )
 
 MAX_LINE_CHARS = 400
-_FALLBACK_ENCODING = "gb18030"
+FEW = 3
+"""With fewer matches a result says what was not searched."""
+FALLBACK_ENCODING = "gb18030"
 
 
 @dataclass(frozen=True, order=True)
@@ -57,13 +63,17 @@ class SearchMatch:
 class SearchResult:
     """Matches in order of path and line.
 
-    `unknown` files are open with an unknown text and were not searched. `more`: there are further
-    matches. `cut` says why the search ended early. A file that holds credentials is never
-    mentioned, matching or not: the answer would let a model guess its text letter by letter.
+    `unknown` files are open with an unknown text and were not searched. `left_out` says which
+    others were not, if there are few matches; `projects` are folders left out as checkouts of
+    their own. `more`: there are further matches. `cut` says why the search ended early. A file
+    that holds credentials is never mentioned, matching or not: the answer would let a model guess
+    its text letter by letter.
     """
 
     matches: list[SearchMatch] = field(default_factory=list[SearchMatch])
     unknown: list[str] = field(default_factory=list[str])
+    left_out: str = ""
+    projects: list[str] = field(default_factory=list[str])
     more: bool = False
     cut: str = ""
 
@@ -104,16 +114,37 @@ class Search:
         replaced |= {location.real for location in self.files.removed()}
         files: list[_File] = []
         for target in targets:
-            files += await self._search_disk(query, target, replaced, None, result)
-            if not query.text.isascii():
-                encoding = self.workspace.file_encoding or _FALLBACK_ENCODING
-                files += await self._search_disk(query, target, replaced, encoding, result)
+            async with self._ignore_file(target) as rules:
+                look = _Look(query, target, rules, selector(query, (target,)), replaced, result)
+                files += await self._search_disk(look, None)
+                if not query.text.isascii():
+                    encoding = self.workspace.file_encoding or FALLBACK_ENCODING
+                    files += await self._search_disk(look, encoding)
         unique = {(match.order, match.line): match for match in reversed(result.matches)}
         found = sorted(unique.values())
         result.more = len(found) > query.max_results
         result.matches = found[: query.max_results]
+        if len(found) < FEW and not result.more:
+            await self._note_left_out(query, targets, result)
         self._tell_shown(result.matches, buffers, files)
         return result
+
+    async def _note_left_out(
+        self, query: SearchQuery, targets: Sequence[Location], result: SearchResult
+    ) -> None:
+        """Say what was not searched. Files open in the editor were, whatever they are on disk."""
+        matches = compile_glob(query.glob or "**")
+        encoding = self.workspace.file_encoding or FALLBACK_ENCODING
+        found = Unsearched()
+        for target in targets:
+            decode = not query.text.isascii()
+            here = await asyncio.to_thread(count_left_out, target, matches, decode=decode)
+            found.counts += here.counts
+            found.complete = found.complete and here.complete
+            result.projects += (
+                display_name(target.root, parts, self.workspace.roots) for parts in here.projects
+            )
+        result.left_out = found.words(encoding)
 
     def _tell_shown(
         self, matches: Sequence[SearchMatch], buffers: Iterable[_Buffer], files: Iterable["_File"]
@@ -195,18 +226,28 @@ class Search:
             cut = await self.ripgrep.run(arguments, accept, text=text)
             result.cut = result.cut or cut
 
-    async def _search_disk(
-        self,
-        query: SearchQuery,
-        target: Location,
-        replaced: set[Path | None],
-        encoding: str | None,
-        result: SearchResult,
-    ) -> Iterable["_File"]:
-        """Search files below `target`; with an `encoding`, report only those that are not UTF-8.
+    @asynccontextmanager
+    async def _ignore_file(self, target: Location) -> AsyncGenerator[str, None]:
+        """Yield the name of a file with the ignore rules of a folder, or "" if there are none."""
+        if not target.real.is_dir():
+            yield ""
+            return
+        marks = await self.ripgrep.files(mark_arguments(target), target.root.real)
+        text = await asyncio.to_thread(ignore_text, target, marks)
+        if not text:
+            yield ""
+            return
+        with TemporaryDirectory(prefix="kode-search-") as folder:
+            file = Path(folder, "ignore")
+            file.write_text(text, encoding="utf-8", errors="surrogateescape")
+            yield str(file)
+
+    async def _search_disk(self, look: "_Look", encoding: str | None) -> Iterable["_File"]:
+        """Search files below a target; with an `encoding`, report only those that are not UTF-8.
 
         Returns the files with hits.
         """
+        query, target, result = look.query, look.target, look.result
         files: dict[str, _File] = {}
         opened = self.workspace.files_open_now()
         seen = 0
@@ -215,7 +256,7 @@ class Search:
             nonlocal seen
             file = files.get(hit.path)
             if file is None:
-                file = files[hit.path] = await self._inspect(target, hit.path, replaced, opened)
+                file = files[hit.path] = await self._inspect(look, hit.path, opened)
             if file.shows(hit) and not (encoding and file.utf8):
                 note = "" if file.utf8 else f"read as {file.encoding}"
                 result.matches.append(_match(file.name, hit.line, hit, file.encoding, note))
@@ -226,20 +267,21 @@ class Search:
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
             return ()
         cut = await self.ripgrep.run(
-            disk_arguments(query, target, encoding), accept, folder=target.root.real
+            disk_arguments(query, target, encoding, look.rules), accept, folder=target.root.real
         )
         result.cut = result.cut or cut
         return files.values()
 
-    async def _inspect(
-        self, target: Location, path: str, replaced: set[Path | None], opened: OpenFiles
-    ) -> "_File":
+    async def _inspect(self, look: "_Look", path: str, opened: OpenFiles) -> "_File":
         """Check a file that ripgrep found by the guard; it is nameless if it must not be shown."""
+        target = look.target
         try:
             location = self.workspace.locate(str(target.root.path / path))
-            if location.real in replaced or self.workspace.open_document(location, opened):
+            if location.real in look.replaced or self.workspace.open_document(location, opened):
                 return _File()
         except KodeError:
+            return _File()
+        if not look.selected(target.root.real / path):
             return _File()
         return await asyncio.to_thread(self._read, target, path, location)
 
@@ -248,15 +290,15 @@ class Search:
         try:
             if location.is_secret:
                 return _File()
-            if is_ignored(target.root, target.below, tuple(path.split("/"))):
-                return _File()  # with a glob, or from a folder below, ripgrep misses the rule
+            if is_left_out(target.root, target.below, tuple(path.split("/"))):
+                return _File()  # ripgrep does not know all rules
             data, status = read_with_status(location)
         except KodeError:
             return _File()
         return _File() if is_binary(data) else self._describe(location, data, status)
 
     def _describe(self, location: Location, data: bytes, status: FileStatus) -> "_File":
-        fallback = self.workspace.file_encoding or _FALLBACK_ENCODING
+        fallback = self.workspace.file_encoding or FALLBACK_ENCODING
         try:
             decoded = decode(data, location.display, fallback)
             text, encoding = decoded.text, decoded.encoding
@@ -267,6 +309,18 @@ class Search:
         uri = location.uri
         document = Document(uri, text, path=location.path, encoding=encoding, status=status)
         return _File(location.display, is_utf8(data), encoding, document)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What to search below a target. `rules` is an ignore file; `replaced` files are not read."""
+
+    query: SearchQuery
+    target: Location
+    rules: str
+    selected: Callable[[Path], bool]
+    replaced: set[Path | None]
+    result: SearchResult
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES
-from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES, compile_glob, is_ignored
+from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES, compile_glob
 from kode_sidecar.infrastructure.workspace.paths import Location
-
-_IGNORE_FLAGS = (  # only the project's own .gitignore files count, as in list_files
-    "--hidden",
-    "--no-require-git",
-    "--no-ignore-dot",
-    "--no-ignore-exclude",
-    "--no-ignore-global",
-    "--no-ignore-parent",
-)
+from kode_sidecar.infrastructure.workspace.ripgrep_rules import MARKS, glob_arguments
 
 
 @dataclass(frozen=True)
@@ -63,26 +55,34 @@ def pattern_arguments(query: SearchQuery) -> list[str]:
     ]
 
 
-def disk_arguments(query: SearchQuery, target: Location, encoding: str | None) -> list[str]:
+def disk_arguments(
+    query: SearchQuery, target: Location, encoding: str | None, ignore_file: str
+) -> list[str]:
     """Return the arguments to search the files below `target`; ripgrep runs in its root."""
-    base = target.below
-    arguments = ["--sort=path", "--no-messages", *_IGNORE_FLAGS, f"--max-filesize={MAX_FILE_BYTES}"]
-    if query.glob:
-        arguments.append(f"--glob={_anchored(query.glob, base)}")
-    arguments += [f"--glob=!{name}" for name in sorted(IGNORED_NAMES)]
-    if base and not is_ignored(target.root, (), base, folder=True):
-        arguments.append("--ignore-file=.gitignore")
-    if encoding:
-        arguments.append(f"--encoding={encoding.replace('_', '-')}")
-    return [*arguments, *pattern_arguments(query), "./" + "/".join(base)]
+    return [
+        "--sort=path",
+        "--no-messages",
+        *_hidden_too(ignore_file),
+        f"--max-filesize={MAX_FILE_BYTES}",
+        *glob_arguments(query.glob, target.below),
+        *_NEVER,
+        *([f"--encoding={encoding.replace('_', '-')}"] if encoding else []),
+        *pattern_arguments(query),
+        "./" + "/".join(target.below),
+    ]
 
 
-def _anchored(glob: str, base: tuple[str, ...]) -> str:
-    """Return a glob relative to `base` as one relative to the root, where ripgrep runs."""
-    glob = glob.replace("\\", "/").removeprefix("./")
-    negation = "!" if glob.startswith("!") else ""
-    glob = glob.removeprefix("!")
-    if base and "/" in glob.rstrip("/"):
-        folder = re.sub(r"[\[\]{}*?!]", r"[\g<0>]", "/".join(base))
-        glob = f"/{folder}/{glob.lstrip('/')}"
-    return negation + glob
+def mark_arguments(target: Location) -> list[str]:
+    """Return the arguments to list the files that say what is left out below `target`."""
+    globs = [f"--glob={mark}" for mark in MARKS]
+    place = "./" + "/".join(target.below)
+    return ["--no-messages", *_hidden_too(), *globs, *_NEVER_BUT_GIT, "--", place]
+
+
+_NEVER = [f"--glob=!{name}" for name in sorted(IGNORED_NAMES)]
+_NEVER_BUT_GIT = [glob for glob in _NEVER if not glob.endswith("!.git")]
+
+
+def _hidden_too(ignore_file: str = "") -> list[str]:
+    """Return flags for no ignore rules but ours: they are the same as those of list_files."""
+    return ["--hidden", "--no-ignore", *([f"--ignore-file={ignore_file}"] if ignore_file else [])]

@@ -16,7 +16,7 @@ from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import character_set, decode, python_codec
-from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_with_status
+from kode_sidecar.infrastructure.workspace.disk import check_edit_size, read_with_status
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.infrastructure.workspace.paths import (
@@ -36,8 +36,6 @@ OpenFiles = Mapping[tuple[int, int], Sequence[Document]]
 """Open documents by device and inode."""
 MAX_SUGGESTED_FROM = 1_000
 """The number of names in a folder that are searched for a misspelt one."""
-MAX_EDIT_LINES = 200_000
-MAX_EDIT_LINE_CHARS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class Workspace:
         """Return the other files that a path may mean, as the model knows them."""
         if path.startswith("untitled:"):
             return []
-        found = [one for one in self.places(path) if self._is_there(one)]
+        found = self._there(self.places(path))
         return [one.display for one in found if one.path != chosen.path]
 
     def _lone_buffer(self, path: str) -> Location | None:
@@ -186,13 +184,14 @@ class Workspace:
         if path in ("", ".", "./") and self.roots:
             return tuple(self.locate(str(root.path)) for root in self.roots)
         found = self.places(path)
-        there = tuple(one for one in found if self._is_there(one))
+        there = self._there(found)
         if not there:
             raise self._not_found(found[0])
         return there
 
-    def _is_there(self, location: Location) -> bool:
-        return os.path.lexists(location.real) or self.open_document(location) is not None
+    def _there(self, found: Sequence[Location]) -> tuple[Location, ...]:
+        exist = (os.path.lexists(one.real) or self.open_document(one) for one in found)
+        return tuple(one for one, there in zip(found, exist, strict=True) if there)
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
         """Return the document a model means by `path` (or by the URI of an open untitled buffer).
@@ -337,7 +336,7 @@ class Workspace:
         if what is not None:
             raise _secret(name, f"it holds {what}")
         if purpose == "edit":
-            _check_size(document, name)
+            check_edit_size(document.lines, name)
             lone_cr = "\r" in document.text and "\r" in document.text.replace("\r\n", "")
             if lone_cr and not self._counts_lone_cr:
                 raise KodeError(
@@ -423,20 +422,6 @@ class Workspace:
         return KodeError(
             "NotFound",
             f"There is no file {location.display}.{hint} Use list_files to see what there is.",
-        )
-
-
-def _check_size(document: Document, name: str) -> None:
-    too_large = (
-        len(document.lines) > MAX_EDIT_LINES
-        or max(map(len, document.lines), default=0) > MAX_EDIT_LINE_CHARS
-        or len(document.text) > MAX_FILE_BYTES
-    )
-    if too_large:
-        raise KodeError(
-            "TooLarge",
-            f"{name} is too large to edit: the limits are {MAX_FILE_BYTES:,} bytes, "
-            f"{MAX_EDIT_LINES:,} lines and {MAX_EDIT_LINE_CHARS:,} characters in a line.",
         )
 
 
