@@ -33,12 +33,12 @@ from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.request_options import (
     CALL_A_TOOL,
     budget,
-    json_bytes,
+    encoded,
     sampling,
     thinking,
     tool_choice,
-    with_safe_ids,
 )
+from kode_sidecar.infrastructure.providers.sendable_history import sendable_messages
 
 PATH = "/messages"
 VERSION = "2023-06-01"
@@ -47,7 +47,6 @@ _DEFAULT_MAX_TOKENS = 8_192
 Json = dict[str, Any]
 _CACHED: Json = {"type": "ephemeral"}
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_REFUSED_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _EARLIER = "[Earlier messages of this conversation are left out.]"
 
 
@@ -90,7 +89,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body["stream"] = request.stream
     effort, told = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +116,7 @@ ANTHROPIC_MESSAGES = Dialect(PATH, headers, encode_request, MessagesDecoder.of)
 def anthropic_messages(messages: Sequence[Message], profile: ModelProfile) -> list[Json]:
     """Encode the conversation: the user first, roles alternating, tool results first."""
     out: list[Json] = []
-    for message in with_safe_ids(messages, _keeps_id):
+    for message in sendable_messages(messages, profile, _keeps_id):
         if message.is_api_error_message:
             continue
         answer = message.role == "assistant"
@@ -174,7 +173,7 @@ def _call(block: ToolUseBlock) -> Json:
     return {
         "type": "tool_use",
         "id": block.tool_use_id,
-        "name": _REFUSED_IN_NAME.sub("_", block.name) or "_",
+        "name": block.name,
         "input": {} if block.invalid_input is not None else block.input,
     }
 

@@ -1,5 +1,6 @@
 """Sends one request to a model and reads its answer, up to its end or its failure."""
 
+import dataclasses
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
@@ -25,9 +26,14 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint, HostResponse
-from kode_sidecar.infrastructure.providers.error_words import seconds_until_reset
+from kode_sidecar.infrastructure.providers.error_words import (
+    error_payload,
+    error_words,
+    seconds_until_reset,
+)
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_event
 from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER
+from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal
 from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
 
 _MAX_ERROR_BODY = 64 * 1024
@@ -66,7 +72,8 @@ class Attempt:
     """Runs once. Afterwards `error` is the failure, None if the answer is complete.
 
     `started`: the answer began; `shown`: the user saw some of it; `usage`: the usage that a failed
-    answer reported. `notices`, and those of options that `model` does not accept, follow the start
+    answer reported. `refusal` is what the host said to the request.
+    `notices`, and those of options that `model` does not accept, follow the start
     of the answer, unless they are already in `told`. `patience`: seconds the host may be silent;
     None: its timeouts.
     """
@@ -82,6 +89,8 @@ class Attempt:
     ) -> None:
         self._endpoint = endpoint
         self._model = model
+        if request.stream and not model.streams:
+            request = dataclasses.replace(request, stream=False)
         self._request = request
         self._dialect = DIALECTS[model.dialect]
         self._body, dropped = self._dialect.encode_request(request, model)
@@ -91,6 +100,7 @@ class Attempt:
         self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
         self._headers: Mapping[str, str] = {}
         self.error: ErrorInfo | None = None
+        self.refusal: Refusal | None = None
         self.started = False
         self.shown = False
         self.usage: list[UsageReported] = []
@@ -193,6 +203,8 @@ class Attempt:
             raw.add(body)
         errors = self._endpoint.errors
         self.error = errors.response(response.status, response.headers, body, self._model.id)
+        said = error_words(error_payload(body)).all
+        self.refusal = Refusal(response.status, said, self._body)
         self._learn()
 
     def _fail(self, error: ErrorInfo) -> None:

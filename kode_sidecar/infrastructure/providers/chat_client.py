@@ -40,6 +40,8 @@ from kode_sidecar.infrastructure.providers.registry import (
 Sleep = Callable[[float], Awaitable[None]]
 # The list of models only completes a notice, so an answer does not wait longer for it.
 _LIST_SECONDS = 5.0
+# A host names one thing that it refuses at a time; one that always finds another never answers.
+_MOST_FIXES = 3
 
 
 class DeferredClient:
@@ -172,7 +174,8 @@ class ChatClient:
         """
         choice = self._choice(request.model)
         started = self._now()
-        failed = shown = 0
+        failed = shown = fixed = 0
+        adapted: list[ModelNotice] = []
         patience: float | None = None
         while True:
             try:
@@ -181,7 +184,8 @@ class ChatClient:
                 yield [ResponseFailed(error_info(error))]
                 return
             model = endpoint.described(choice.target.model)
-            attempt = Attempt(endpoint, model, request, self._told, choice.notices(), patience)
+            notices = [*choice.notices(), *adapted]
+            attempt = Attempt(endpoint, model, request, self._told, notices, patience)
             async with aclosing(attempt.batches(raw)) as batches:
                 async for batch in batches:
                     if batch:
@@ -194,6 +198,12 @@ class ChatClient:
                 if choice.next_after_unknown(await _offered(endpoint)):
                     continue
                 error = choice.none_left(error)
+            if attempt.refusal is not None and not error.retryable and fixed < _MOST_FIXES:
+                notice = endpoint.learn_limits(model, attempt.refusal)
+                if notice is not None:
+                    adapted.append(notice)
+                    fixed += 1
+                    continue
             endpoint.learn_window(model, error)
             failed += 1
             shown += attempt.shown

@@ -9,13 +9,15 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
-from kode_sidecar.core.domain.host_facts import HostFacts, OfferedModel
+from kode_sidecar.core.domain.host_facts import NO_LIMITS, HostFacts, OfferedModel
+from kode_sidecar.core.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, with_facts
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter
+from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal, fix_of, with_limits
 from kode_sidecar.infrastructure.providers.registry import HostMemory, SessionHosts
 
 MODELS_PATH = "/models"
@@ -137,16 +139,27 @@ class Endpoint:
         """Return `model` as the host last described it."""
         facts = self._hosts.facts(self._host)
         offered = facts.offered(model.id)
+        limits = facts.limits.get(model.id, NO_LIMITS)
         if model.context_window is None and model.id in facts.windows:
             model = with_facts(model, context_window=facts.windows[model.id])
         if offered is None:
-            return model
-        return with_facts(
+            return with_limits(model, limits)
+        model = with_facts(
             model,
             context_window=offered.context_length,
             images=offered.supports_image_in,
             reasoning=offered.supports_reasoning,
         )
+        return with_limits(model, limits)
+
+    def learn_limits(self, model: ModelProfile, refusal: Refusal) -> ModelNotice | None:
+        """Remember what a refusal says of the model; return a notice if that was new."""
+        known = self._hosts.facts(self._host).limits.get(model.id, NO_LIMITS)
+        fix = fix_of(refusal, model, known)
+        if fix is None:
+            return None
+        self._keep(self._hosts.facts(self._host).with_limits(model.id, fix.limits))
+        return ModelNotice("RequestAdapted", fix.text)
 
     def learn_window(self, model: ModelProfile, error: ErrorInfo) -> None:
         """Save the context window that a refusal names; `described` uses it if none is known."""

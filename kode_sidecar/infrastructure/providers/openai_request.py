@@ -34,13 +34,14 @@ from kode_sidecar.infrastructure.providers.request_options import (
     CALL_A_TOOL,
     Keeps,
     budget,
+    encoded,
     is_foreign,
     json_bytes,
     sampling,
     thinking,
     tool_choice,
-    with_safe_ids,
 )
+from kode_sidecar.infrastructure.providers.sendable_history import sendable_messages
 
 PATH = "/chat/completions"
 LateTools = Mapping[str, Sequence[ToolSpec]]
@@ -89,7 +90,7 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
         body["stream_options"] = {"include_usage": True}
     effort, told = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
 
 
 def bearer_headers(api_key: str) -> dict[str, str]:
@@ -134,7 +135,7 @@ def chat_messages(
     found: list[ChatMessage] = []
     if system:
         found.append({"role": "system", "content": system})
-    for message in with_safe_ids(messages, _keeps_id(profile.provider)):
+    for message in sendable_messages(messages, profile, _keeps_id(profile.provider)):
         if tools := late.get(message.id):
             # The host refuses such a message with a content, even null.
             found.append({"role": "system", "tools": [_tool(one) for one in tools]})
@@ -190,8 +191,11 @@ def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> 
         # Hosts refuse a blank content beside calls, so it is left out.
         message["content"] = text
     if profile.thinking != "never" and (thoughts or calls):
-        # A thinking model requires its reasoning with every call; an empty one is accepted.
-        message[profile.names.reasoning_back or "reasoning_content"] = "".join(thoughts)
+        # A thinking model requires its reasoning with every call. Some hosts take an empty one,
+        # Moonshot's take one blank instead.
+        blank = " " if calls and (profile.blank_reasoning or profile.dialect == "kimi") else ""
+        name = profile.names.reasoning_back or "reasoning_content"
+        message[name] = "".join(thoughts) or blank
     if calls:
         message["tool_calls"] = calls
     return [{**opaque, **message}]

@@ -75,7 +75,9 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     A model that thinks wants its reasoning back. `sampling` False: the vendor fixes temperature and
     top_p and refuses other values. `tools`: it takes tools, except `refused_tools` by name;
     `forced_tools`: a call can be forced. `tool_schema` has no effect any more: all hosts get the
-    same plain form. `context_window` and `max_output` are in tokens;
+    same plain form. `most_pictures` go into one request; `without` are members that its host
+    refuses; `streams` False: it answers as a whole only; `blank_reasoning`: reasoning that it gets
+    back may not be empty. `context_window` and `max_output` are in tokens;
     None: unknown. `provider` names who runs the model: others refuse what it has signed. `body` has
     more fields for every request. `cuts_silently`: its host cuts a long prompt without an error.
     `efforts` has the request fields for each thinking effort, `effort` is the default one.
@@ -92,6 +94,10 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     refused_tools: tuple[Name, ...] = ()
     forced_tools: bool = False
     images: bool = False
+    most_pictures: Annotated[int, Meta(ge=0)] | None = None
+    without: tuple[Name, ...] = ()
+    streams: bool = True
+    blank_reasoning: bool = False
     tool_schema: Literal["", "json_schema", "mfjs"] = ""
     context_window: Tokens | None = None
     max_output: Tokens | None = None

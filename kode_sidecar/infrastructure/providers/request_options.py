@@ -106,6 +106,11 @@ def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict
     return min(wanted, max(profile.context_window - prompt, _SMALLEST_BUDGET))
 
 
+def encoded(body: dict[str, Any], profile: ModelProfile) -> bytes:
+    """Encode the body of a request without the members that its host refuses."""
+    return json_bytes({name: one for name, one in body.items() if name not in profile.without})
+
+
 def guessed_tokens(body: bytes) -> int:
     """Estimate the tokens of a request by its bytes, without images: their bytes say nothing."""
     return len(_PICTURE.sub(b"", body)) // _BYTES_PER_TOKEN

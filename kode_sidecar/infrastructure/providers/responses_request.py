@@ -42,13 +42,14 @@ from kode_sidecar.infrastructure.providers.request_options import (
     CALL_A_TOOL,
     Keeps,
     budget,
+    encoded,
     json_bytes,
     sampling,
     thinking,
     tool_choice,
-    with_safe_ids,
 )
 from kode_sidecar.infrastructure.providers.responses_wire import Item
+from kode_sidecar.infrastructure.providers.sendable_history import sendable_messages
 
 PATH = "/responses"
 # The host refuses a smaller budget.
@@ -85,7 +86,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body["stream"] = request.stream
     effort, told = thinking(request, profile)
     body.update(_with_effort(profile.body, effort))
-    return EncodedRequest(json_bytes(body), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
 
 
 OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, ResponsesDecoder.of)
@@ -118,7 +119,7 @@ def _tool(tool: ToolSpec) -> msgspec.Raw:
 def response_items(messages: Sequence[Message], profile: ModelProfile) -> list[Item]:
     """Return the conversation as items, without errors and empty messages."""
     found: list[Item] = []
-    for message in with_safe_ids(messages, _keeps_id(profile.provider)):
+    for message in sendable_messages(messages, profile, _keeps_id(profile.provider)):
         if message.is_api_error_message:
             continue
         if message.role == "assistant":
