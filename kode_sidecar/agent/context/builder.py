@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from kode_sidecar.agent.context.compaction import after_summary
+from kode_sidecar.agent.context.refused import without_refused
 from kode_sidecar.agent.context.user_edits import (
     in_force,
     only_pinned,
@@ -88,13 +89,13 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
 def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
     """Return messages as every chat API accepts them (C9); the stored ones stay as they are.
 
-    Leaves out API errors and empty messages. After each message with tool calls comes one tool
-    message with one result per call, in call order; a missing result is filled in, a result
-    without its call is dropped. The first message after system messages is the user's; two answers
-    never follow each other and none is last.
+    Leaves out API errors, what a host refused, and empty messages. After each message with tool
+    calls comes one tool message with one result per call, in call order; a missing result is
+    filled in, a result without its call is dropped. The first message after system messages is the
+    user's; two answers never follow each other and none is last.
     """
     out: list[Message] = []
-    for message, calls in _with_results(messages):
+    for message, calls in _with_results(without_refused(messages)):
         if message.role == "assistant" and (not out or out[-1].role in ("system", "assistant")):
             out.append(_note(message, _GO_ON if _has_dialogue(out) else _EARLIER))
         out.append(message)

@@ -11,6 +11,7 @@ import msgspec
 from kode_sidecar.agent.context.builder import PromptContext, shown_messages
 from kode_sidecar.agent.context.compaction import is_undone
 from kode_sidecar.agent.context.fitting import Fitted
+from kode_sidecar.agent.context.refused import last_refused
 from kode_sidecar.agent.context.user_edits import pinned_on, without_results
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
@@ -135,6 +136,16 @@ class TurnSetup:
             "open there and no others. Open a folder to let it look around."
         )
         self._stream(Notice(turn_id=turn_id, code="NoFolder", message=text))
+
+    def tell_refused(self, turn_id: str, prompt_id: str) -> None:
+        """The user learns which earlier prompt the model no longer gets."""
+        if last_refused(self._conversation.path(prompt_id)) is None:
+            return
+        text = (
+            "The model's host refused the prompt before this one for what it holds, so it is not "
+            "sent again. It stays in the conversation; edit it there to ask it in other words."
+        )
+        self._stream(Notice(turn_id=turn_id, code="PromptLeftOut", message=text))
 
     def _tell_left_out(self, turn_id: str, fitted: Fitted) -> None:
         """The user hears what the model does not see for want of room (C10)."""

@@ -35,6 +35,13 @@ def error_info(error: KodeError) -> ErrorInfo:
     )
 
 
+def refuses_content(error: ErrorInfo) -> bool:
+    """Return whether a host refused a request for what it holds, so that it never takes it."""
+    if error.code in ("ContentFiltered", "TooLarge"):
+        return True
+    return error.code == "Provider" and error.http_status in (400, 415, 422)
+
+
 def failure(code: str, message: str, **details: Any) -> ErrorInfo:
     """Return an `ErrorInfo` for a code of the table, for failures that are never raised."""
     _, category, retryable = ERRORS[code]

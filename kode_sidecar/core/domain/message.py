@@ -18,6 +18,8 @@ OWN_WORDS = "ownWords"
 """In a reminder's `meta`: true if its text contains nothing from files, programs or the user."""
 NEW_TOOLS = "newTools"
 """In `meta`: the names of tools that are offered from this message on, but not before."""
+REFUSED = "refused"
+"""In the `meta` of a failed answer: the code of the error if the host refused what it was sent."""
 KEEPS = "keeps"
 """In a summary's `meta`: the id of the first message before it that the model still sees."""
 

@@ -4,6 +4,7 @@ Sans-IO. Per block the order is started → deltas → completed or dropped, onc
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -52,6 +53,8 @@ from kode_sidecar.core.text.shown_text import CONTROL, mend_surrogates, mend_val
 
 Shown = Event | BlockDelta
 
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n?(.*?)```\s*", re.DOTALL)
+
 
 class _OpenBlock:
     """A block that is still growing."""
@@ -86,18 +89,34 @@ class _OpenBlock:
 def parse_arguments(text: str) -> dict[str, Any] | None:
     """Return the arguments of a tool call, or None when they are no JSON object.
 
-    An empty text means no arguments. Raw control characters inside strings are tolerated:
-    models send them. A lone surrogate becomes U+FFFD: no later request could carry it.
+    An empty text means no arguments. Raw control characters inside strings are tolerated, and so is
+    an object in a fence, as a JSON text, or sent twice: models and gateways send them. A lone
+    surrogate becomes U+FFFD: no later request could carry it.
     """
     if not text.strip():
         return {}
     try:
-        value: object = json.loads(text, strict=False)
+        value = _only_value(text)
+        if isinstance(value, str):
+            value = _only_value(value)
         if "\\ud" in text or "\\uD" in text:
             value = mend_value(value)
     except (ValueError, RecursionError):
         return None
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def _only_value(text: str) -> object:
+    """Return the one JSON value of a text. Raises ValueError or RecursionError."""
+    fenced = _FENCED.fullmatch(text)
+    rest = (fenced[1] if fenced else text).strip()
+    decoder = json.JSONDecoder(strict=False)
+    value, end = decoder.raw_decode(rest)
+    while rest := rest[end:].strip():
+        again, end = decoder.raw_decode(rest)
+        if again != value:
+            raise ValueError("two values")
+    return value
 
 
 class MessageAssembler:

@@ -14,8 +14,8 @@ from kode_sidecar.core.domain.agent_event import (
     MessageCompleted,
     ModelWaiting,
 )
-from kode_sidecar.core.domain.error_info import ErrorInfo
-from kode_sidecar.core.domain.message import Block, Message, TextBlock
+from kode_sidecar.core.domain.error_info import ErrorInfo, refuses_content
+from kode_sidecar.core.domain.message import REFUSED, Block, Message, TextBlock
 from kode_sidecar.core.kernel.call_cards import CallCards
 from kode_sidecar.core.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
@@ -98,6 +98,9 @@ class ModelStep:
             self._emit(event)
 
     def _show_error(self, error: ErrorInfo) -> None:
+        if not self._added and refuses_content(error):
+            meta = {**self._message.meta, REFUSED: error.code}
+            self._message = msgspec.structs.replace(self._message, meta=meta)
         block = TextBlock(id=self._scope.new_id("block"), text=error.message)
         self._show(block_events(block, self._scope.turn_id, self._message.id))
         self._error_blocks = (block,)

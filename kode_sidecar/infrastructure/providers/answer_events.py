@@ -6,6 +6,8 @@ Neighbouring deltas of one read become one event. Reasoning that a host left in 
 
 import re
 
+from msgspec.structs import replace
+
 from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     TextDelta,
@@ -19,6 +21,7 @@ from kode_sidecar.infrastructure.providers.leaked_calls import (
     MARKERS,
     PLAIN,
     LeakedCall,
+    known_name,
     read_calls,
 )
 
@@ -232,6 +235,8 @@ class DeltaRuns:
         self._close()
         self._release()
         self._last = _NOTHING
+        if isinstance(event, ToolUseStarted) and event.name not in self._tool_names:
+            event = replace(event, name=known_name(event.name, self._tool_names))
         self._events.append(event)
         self.has_any = self.has_any or isinstance(event, ToolUseStarted)
 

@@ -6,11 +6,12 @@ DeepSeek: the same with its own signs, the name behind `<｜tool▁sep｜>`, the
 Qwen and GLM: `<tool_call>` with JSON, with `<function=NAME>` and `<parameter=…>`, or with the name
 and `<arg_key>`, `<arg_value>`. Mistral: `[TOOL_CALLS]` with a list, or with `NAME[ARGS]` JSON.
 (Chat templates of the model cards.) A host should parse these calls; some do not.
+So are names that a model wrote in a wrapping.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, NamedTuple, cast
 
 _KIMI = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
@@ -163,3 +164,33 @@ def read_calls(text: str, tool_names: frozenset[str]) -> tuple[list[LeakedCall],
     if not calls or any(call.name not in tool_names for call in calls):
         return [], text
     return calls, rest
+
+
+# What models and gateways write around a name: a namespace before it, a number or marks behind it.
+_MARKS = re.compile(r"<[|｜].*", re.DOTALL)
+_BEFORE = re.compile(
+    r"(?:functions?|tools?|default_api|multi_tool_use|namespace)[.:/]", re.IGNORECASE
+)
+_BEHIND = re.compile(r"[:#]\d+|\(\)")
+
+
+def known_name(name: str, tool_names: Set[str]) -> str:
+    """Return the tool that a name plainly means, or the name as it is.
+
+    A name on offer stays; so does one that could mean two tools.
+    """
+    if name in tool_names or not tool_names:
+        return name
+    plain = _MARKS.sub("", name).strip().strip("`\"'").strip()
+    if match := _BEFORE.match(plain):
+        plain = plain[match.end() :]
+    plain = _BEHIND.sub("", plain).strip()
+    if plain in tool_names:
+        return plain
+    alike = _letters(plain)
+    found = [one for one in tool_names if _letters(one) == alike] if alike else []
+    return found[0] if len(found) == 1 else name
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).lower()

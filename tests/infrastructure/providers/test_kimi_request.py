@@ -151,7 +151,7 @@ def test_a_call_and_its_result() -> None:
         {
             "role": "assistant",
             "content": "I look.",
-            "reasoning_content": "",
+            "reasoning_content": " ",
             "tool_calls": [SENT_CALL],
         },
         {"role": "tool", "tool_call_id": "functions.read_file:0", "content": "1 x\n\n2 y"},
