@@ -127,8 +127,9 @@ _NO_COMPLETION = (
     "(KIMI_BASE_URL, or `base_url` in config.yaml); it usually ends in /v1."
 )
 _FIELDS = (b"data", b"event", b"id", b"retry")
+_REFUSALS = ("base_resp", "error_code", "success")
 # A completion, a message of Anthropic's, a response of OpenAI's, or an error has one of these.
-_TOP = frozenset({"choices", "usage", "error", "type", "output", "code", "detail"})
+_TOP = frozenset({"choices", "usage", "error", "type", "output", "code", "detail", *_REFUSALS})
 
 
 def wrong_stream(head: bytes) -> ErrorInfo | None:

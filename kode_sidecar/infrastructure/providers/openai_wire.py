@@ -142,6 +142,11 @@ class ReasoningDetails:
         return "".join(said)
 
 
+_REFUSAL_WORDS = ("message", "detail", "msg", "error_msg", "status_msg", "errorMessage")
+_REFUSED = "invalid_request_error"
+_REFUSAL_CODES = ("code", "error_code", "status_code", "errorCode")
+
+
 def error_of(data: bytes, chunk: OpenAIChunk) -> object:
     """Return the error that an event reports, however it is wrapped; None when it reports none."""
     if chunk.error:
@@ -157,13 +162,28 @@ def error_of(data: bytes, chunk: OpenAIChunk) -> object:
 
 
 def _bare_error(data: bytes) -> object:
-    """Return an error at the top level, such as `{"object": "error", "message": ...}`."""
+    """Return an error at the top level, such as `{"object": "error", "message": ...}`.
+
+    An object with words for people and without an answer is a refusal, whatever its members are
+    called: MiniMax, Baidu, Zhipu and the common gateways each have an envelope of their own.
+    """
     value = lenient_json(data)
     if not isinstance(value, dict):
         return None
     fields = cast(dict[str, Any], value)
-    named = fields.get("object") == "error" or fields.get("type") == "error" or "code" in fields
-    return fields if named and (fields.get("message") or fields.get("detail")) else None
+    inner = fields.get("base_resp")
+    if isinstance(inner, dict):
+        fields = {**cast(dict[str, Any], inner)}
+        if fields.get("status_code") in (0, "0"):
+            return None
+    said = next((fields[key] for key in _REFUSAL_WORDS if isinstance(fields.get(key), str)), "")
+    code = next((fields[key] for key in _REFUSAL_CODES if fields.get(key) is not None), None)
+    named = fields.get("object") == "error" or fields.get("type") == "error" or code is not None
+    if not said or not (named or fields.get("success") is False):
+        return None
+    # It is no failure of the way, so the same request would bring the same.
+    kind = fields.get("type") or ("" if fields.get("object") == "error" else _REFUSED)
+    return {"type": kind, "code": code, "message": said}
 
 
 def usage_of(wire: OpenAIUsage) -> Usage:

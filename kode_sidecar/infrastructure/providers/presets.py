@@ -2,7 +2,8 @@
 
 Addresses and ids are from the vendors' own pages in 2026: Moonshot's coding plan, DeepSeek,
 Alibaba (Qwen), Zhipu (GLM), OpenRouter, Google (Gemini's OpenAI-compatible endpoint), Ollama and
-LM Studio. Like all tables of models, these are hints: a host's own list takes precedence.
+LM Studio; those of DeepSeek, Google and Zhipu from November 2026, when all older ids were retired
+or about to be. Like all tables of models, these are hints: a host's own list takes precedence.
 """
 
 from collections.abc import Mapping
@@ -91,13 +92,17 @@ _ALL = (
         api_key_env=("DEEPSEEK_API_KEY",),
         console="platform.deepseek.com",
         models=(
-            *_models("deepseek-chat", window=131_072),
-            # It thinks, and refuses calls that come back without their reasoning.
-            ModelProfile(
-                "deepseek-reasoner",
-                dialect="openai_chat",
-                thinking="always",
-                context_window=131_072,
+            # They think, and refuse calls that come back without their reasoning.
+            *(
+                ModelProfile(
+                    one,
+                    dialect="openai_chat",
+                    thinking="always",
+                    context_window=1_000_000,
+                    max_output=384_000,
+                    efforts=SWITCHED,
+                )
+                for one in ("deepseek-v4-pro", "deepseek-flash")
             ),
         ),
     ),
@@ -115,7 +120,7 @@ _ALL = (
         api_key_env=("ZHIPUAI_API_KEY", "GLM_API_KEY", "ZAI_API_KEY"),
         console="open.bigmodel.cn",
         efforts=SWITCHED,
-        models=_models("glm-4.6", "glm-4.5-air", window=131_072),
+        models=_models("glm-5.3", "glm-5.3-flash", window=131_072),
     ),
     ProviderProfile(
         name="openrouter",
@@ -140,7 +145,7 @@ _ALL = (
         api_key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         console="aistudio.google.com",
         efforts=_BY_WORD,
-        models=_models("gemini-2.5-pro", "gemini-2.5-flash", window=MILLION_AND_MORE, images=True),
+        models=_models("gemini-4-argon", "gemini-3.8-flash", window=MILLION_AND_MORE, images=True),
     ),
     ProviderProfile(
         name="ollama",

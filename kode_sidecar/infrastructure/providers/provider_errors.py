@@ -189,6 +189,11 @@ class ProviderErrors:
             return "AuthRequired", self._wrong_key()
         if "tool_use_failed" in words.kind:
             return "IncompleteAnswer", "The model wrote a tool call that cannot be read: ask again"
+        if "access_terminated" in said or "only available for coding agents" in said.lower():
+            return "Provider", (
+                f"{self.host} admits only clients that its owner has approved, and not this one: "
+                "use a key of platform.kimi.com with the provider `kimi`, or another host"
+            )
         kind = limit_kind(said)
         if status == 429 or "rate_limit" in words.kind or kind == "overload":
             return "RateLimited", _SLOW_DOWN[kind]

@@ -1,5 +1,6 @@
 """Finds the models that a name stands for, and which of them their hosts still serve."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -145,9 +146,13 @@ class ModelChoice:
         self._name = name
         self._retired = retired
         self._is_logical = name in registry.logical_models
-        self._left = targets = registry.targets(name)
+        self._stood_in = False
+        self._left = self._all = targets = registry.targets(name)
         if self._is_logical:
             self._left = _served(targets, retired, hosts) or targets
+            if targets[0].model.id in retired.ids(targets[0].host):
+                offered = [one.id for one in hosts.facts(targets[0].host).models]
+                self._left = [*_stand_in(targets[0], targets, offered), *self._left]
         self._gone: list[Target] = []
         self._offered = ""
 
@@ -178,6 +183,10 @@ class ModelChoice:
             with suppress(KodeError):
                 self._retired.add(target.host, target.model.id)
         left = [target for target in self._left if target not in gone]
+        if self._is_logical and not self._stood_in:
+            stand_in = _stand_in(self.target, self._all, offered)
+            self._stood_in = bool(stand_in)
+            left = [*stand_in, *left]
         self._left = left or self._left
         return bool(left)
 
@@ -225,6 +234,49 @@ def _served(targets: Sequence[Target], retired: RetiredModels, hosts: HostMemory
         if target.model.id not in gone and facts.serves(target.model.id, others) is not False:
             found.append(target)
     return found
+
+
+# Models that hosts list, but that answer no chat.
+_NO_CHAT = re.compile(
+    r"embed|whisper|tts|speech|audio|voice|realtime|transcri|image|dall-e|imagen|veo|sora|video"
+    r"|moderat|guard|rerank|ocr|search|davinci|babbage|clip|diffusion|music|translat",
+    re.IGNORECASE,
+)
+_SMALL = re.compile(r"mini|nano|lite|tiny|small|flash|air|haiku|preview|exp\b", re.IGNORECASE)
+
+
+def _stand_in(gone: Target, targets: Sequence[Target], offered: Sequence[str]) -> list[Target]:
+    """Return the best model that a host lists if it lists none of those of a name.
+
+    A name must not depend on a table: ids are retired within months.
+    """
+    ids = [target.model.id for target in targets if target.host == gone.host]
+    if set(ids) & set(offered) or len(ids) < len(targets):
+        return []
+    found = newest_fitting(offered, ids)
+    return [_target(gone.config, found)] if found else []
+
+
+def newest_fitting(offered: Sequence[str], like: Sequence[str]) -> str:
+    """Return the id to ask among those that a host lists: of the same family, newest first.
+
+    Empty if the host lists no model for chats.
+    """
+    families = {_family(one) for one in like}
+
+    def rank(model_id: str) -> tuple[object, ...]:
+        numbers = [int(one) for one in re.findall(r"\d+", model_id.rpartition("/")[2])]
+        short = [one for one in numbers if one < 100]  # not a day, not a number of parameters
+        return _family(model_id) in families, not _SMALL.search(model_id), short
+
+    fitting = [one for one in offered if not _NO_CHAT.search(one)]
+    return max(fitting, key=rank, default="")
+
+
+def _family(model_id: str) -> str:
+    name = model_id.rpartition("/")[2].lower()
+    match = re.match(r"[a-z]+", name)
+    return match[0] if match else name
 
 
 def _target(config: ProviderConfig, model_id: str) -> Target:

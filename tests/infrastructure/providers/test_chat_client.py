@@ -714,3 +714,39 @@ async def test_an_answer_without_end_is_cut_off(
         client = new_client(server)
         assert failed(await client.ask()).code == "TooLarge"
         assert len(server.requests) == 1
+
+
+async def test_a_name_falls_back_to_what_the_host_lists(new_client: NewClient) -> None:
+    """Whatever the table knows: models of the future answer to `ide-chat`, and it is said once."""
+    future = response(200, {"data": [{"id": "text-embedding-3"}, {"id": "kimi-k9"}]})
+    async with RawHttpServer(GONE, future, says("Hi"), says("Hi")) as server:
+        client = new_client(server)
+        events = await client.ask("ide-chat")
+        assert text(events) == "Hi"
+        (notice,) = [event for event in events if isinstance(event, ModelNotice)]
+        assert "kimi-k9" in notice.message
+        asked = [sent.json["model"] for sent in server.requests if sent.method == "POST"]
+        assert asked[1:] == ["kimi-k9"]
+        again = await client.ask("ide-chat")
+        assert server.requests[-1].json["model"] == "kimi-k9"
+        assert not [event for event in again if isinstance(event, ModelNotice)]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "balance"),
+        ({"code": 1113, "msg": "余额不足或无可用资源包,请充值。"}, "余额不足"),
+        ({"success": False, "message": "the token group has been disabled"}, "been disabled"),
+        ({"error_code": 18, "error_msg": "Open api qps request limit reached"}, "qps request"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_refusal_in_a_200_is_read_once(
+    body: dict[str, Any], words: str, streamed: bool, new_client: NewClient
+) -> None:
+    answer = sse_answer(event(body), END) if streamed else response(200, body)
+    async with RawHttpServer(answer) as server:
+        error = failed(await new_client(server).ask())
+        assert words in error.message
+        assert len(server.requests) == 1

@@ -7,6 +7,7 @@ import pytest
 from kode_sidecar.core.settings import LoadedSettings, load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.presets import PRESETS
+from kode_sidecar.infrastructure.providers.registry import newest_fitting
 from kode_sidecar.servers.boot.provider_setup import set_up_providers, usable_model
 from tests.infrastructure.providers.streams import presets
 
@@ -42,7 +43,7 @@ def test_nobody_who_did_not_ask_for_one_has_it(tmp_path: Path) -> None:
 
 def test_whatever_is_ready_answers_where_the_default_has_no_key(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert usable_model(loaded(home, DEEPSEEK_API_KEY="sk-1"), None) == "deepseek/deepseek-chat"
+    assert usable_model(loaded(home, DEEPSEEK_API_KEY="sk-1"), None) == "deepseek/deepseek-v4-pro"
     assert usable_model(loaded(home, KIMI_API_KEY="sk-1", DEEPSEEK_API_KEY="sk-1"), None) is None
     assert usable_model(loaded(home), None) is None
     with pytest.raises(KodeError, match="There is no provider nope"):
@@ -65,3 +66,18 @@ def test_plain_http_needs_a_word_and_a_private_address(
     assert ("plain_http: true" in silent.problems[0]) == allowed
     told = set_up_providers(loaded(tmp_path / "home", config + "    plain_http: true\n"))
     assert (told.problems == []) == allowed
+
+
+@pytest.mark.parametrize(
+    ("offered", "like", "best"),
+    [
+        (["kimi-k4", "kimi-k3.5", "moonshot-v2"], ["kimi-k2.6"], "kimi-k4"),
+        (["kimi-k5-flash", "kimi-k4"], ["kimi-k3"], "kimi-k4"),
+        (["text-embedding-9", "whisper-2", "gpt-7"], ["gpt-6"], "gpt-7"),
+        (["deepseek-v5-pro", "deepseek-v4-pro"], ["deepseek-chat"], "deepseek-v5-pro"),
+        (["text-embedding-9"], ["gpt-6"], ""),
+        ([], ["gpt-6"], ""),
+    ],
+)
+def test_the_newest_fitting_model_stands_in(offered: list[str], like: list[str], best: str) -> None:
+    assert newest_fitting(offered, like) == best
