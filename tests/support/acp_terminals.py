@@ -20,10 +20,12 @@ class _Terminal:
 class Terminals:
     """`verbs` are what was asked, in order. `refused` are verbs that are answered by an error.
 
-    `waited` is set when somebody waits for the end of a command.
+    With `slow`, a terminal is made at once, but said only when it is set. `waited` is set when
+    somebody waits for the end of a command.
     """
 
     refused: frozenset[str] = frozenset()
+    slow: asyncio.Event | None = None
     verbs: list[str] = field(default_factory=list[str])
     created: list[Json] = field(default_factory=list[Json])
     open: dict[str, _Terminal] = field(default_factory=dict[str, _Terminal])
@@ -73,6 +75,8 @@ class Terminals:
         reading = asyncio.create_task(process.stdout.read())
         name = f"t{len(self.created)}"
         self.open[name] = _Terminal(process, reading, params["outputByteLimit"])
+        if self.slow is not None:
+            await self.slow.wait()
         return {"terminalId": name}
 
     async def _output(self, terminal: _Terminal) -> Json:

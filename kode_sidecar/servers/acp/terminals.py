@@ -9,6 +9,8 @@ import asyncio
 import os
 import re
 import signal
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from kode_sidecar.core.kernel.contracts import ToolCall
@@ -22,13 +24,17 @@ from kode_sidecar.servers.acp.types import (
     WaitForTerminalExitResponse,
 )
 from kode_sidecar.servers.acp.updates import SessionUpdates
-from kode_sidecar.servers.lsp import Connection
+from kode_sidecar.servers.lsp import REFUSED, Connection
 
 ANSWER_SECONDS = 10.0
 # No blank, quote, wildcard, variable or tilde of any shell; zsh reads a leading `=`.
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_+:./-][A-Za-z0-9_+:./=-]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CUT = b"[the beginning was cut off by the editor's terminal]\n"
+_UNKNOWN_START = (
+    "The editor did not say whether it started the command, so it was not started here. Do not "
+    "repeat it; have the user look."
+)
 _UNKNOWN_SIGNAL = int(signal.SIGTERM)
 
 
@@ -49,15 +55,16 @@ class ClientTerminals:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, wanted: ProgramRun, call: ToolCall) -> CommandEnd | None:
-        """Run a command in a terminal that the call's card shows; None if it must run here."""
+        """Run a command in a terminal that the call's card shows; None if it must run here.
+
+        Raises KodeError `ToolFailed` if the client may have started it without saying so.
+        """
         words = (str(wanted.program), *wanted.arguments)
         if not self._client.runs_programs or not all(map(_PLAIN_WORD.fullmatch, words)):
             return None
-        try:
-            made = await self._ask("create", _creation(wanted), CreateTerminalResponse)
-        except (KodeError, TimeoutError):
+        terminal = await self._created(wanted)
+        if terminal is None:
             return None
-        terminal: Json = {"terminalId": made.terminal_id}
         card = self._updates.cards.get(call.tool_use_id)
         if card is not None:
             self._updates.show(card, [{"type": "terminal", **terminal}])
@@ -73,6 +80,38 @@ class ClientTerminals:
         if status is None:
             return CommandEnd("timed_out", None, output)
         return CommandEnd("exited", _exit_code(status), output)
+
+    async def _created(self, wanted: ProgramRun) -> Json | None:
+        """Return a new terminal; None if the client refused to make one.
+
+        A client that does not answer may have started the command: it must not run twice. What is
+        made too late, or after a cancel, is ended then.
+        """
+        told = {"sessionId": self._session_id, **_creation(wanted)}
+        creating: asyncio.Task[CreateTerminalResponse] = asyncio.create_task(
+            self._connection.request("terminal/create", told, CreateTerminalResponse)
+        )
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                made = await asyncio.shield(creating)
+        except KodeError as error:
+            refused = (error.details or {}).get("reason") == REFUSED
+            if refused or error.code == "CapabilityMissing":
+                return None
+            raise KodeError("ToolFailed", f"{_UNKNOWN_START} {error.message}.") from None
+        except TimeoutError:
+            self._in_background(self._end_late(creating))
+            text = f"{_UNKNOWN_START} It did not answer within {ANSWER_SECONDS:g} seconds."
+            raise KodeError("ToolFailed", text) from None
+        except asyncio.CancelledError:
+            self._in_background(self._end_late(creating))
+            raise
+        return {"terminalId": made.terminal_id}
+
+    async def _end_late(self, creating: asyncio.Task[CreateTerminalResponse]) -> None:
+        with suppress(KodeError):
+            made = await creating
+            await self._end({"terminalId": made.terminal_id}, kill=True)
 
     async def _exit(self, terminal: Json, seconds: float) -> WaitForTerminalExitResponse | None:
         """Return how the command ended; None if it ran out of time."""
@@ -110,10 +149,13 @@ class ClientTerminals:
             except (KodeError, TimeoutError) as error:
                 self._connection.log("the client does not take a terminal back", error)
 
-        task = asyncio.create_task(end())
+        await asyncio.shield(self._in_background(end()))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
-        await asyncio.shield(task)
+        return task
 
     async def _ask(
         self, verb: str, params: Json, answer: Any, *, seconds: float = ANSWER_SECONDS

@@ -8,10 +8,11 @@ from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
 from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
 from kode_sidecar.servers.lsp.loader import LoadStep
 from kode_sidecar.servers.lsp.process import Application, run
-from kode_sidecar.servers.lsp.requests import HandlerReply, Log
+from kode_sidecar.servers.lsp.requests import REFUSED, HandlerReply, Log
 from kode_sidecar.servers.lsp.standard_lane import Features
 
 __all__ = [
+    "REFUSED",
     "Application",
     "ClientProfile",
     "Connection",

@@ -170,6 +170,10 @@ class _Error(Struct):
     message: str = ""
 
 
+REFUSED = "refused"
+"""The reason of an error that the client answered itself, unlike one of the connection."""
+
+
 class OutgoingRequests:
     """Sends requests through `put` and matches the answers.
 
@@ -247,6 +251,7 @@ def _client_error(method: str, raw: Raw) -> KodeError:
     return KodeError(
         "InternalError",
         f"the editor answered {method} with an error: {error.message} ({error.code})",
+        details={"reason": REFUSED},
     )
 
 

@@ -1,5 +1,6 @@
 """Allowed commands run in the client's terminals, by the rules of all commands."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -172,3 +173,29 @@ async def test_a_cancel_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         await client.until(lambda: client.terminals.verbs[-1:] == ["release"])
         assert client.terminals.verbs == ["create", "wait_for_exit", "kill", "release"]
         assert await client.terminals.processes[0].wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("how", ["it is slow", "cancel"])
+async def test_a_command_that_may_have_started_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A creation that is answered too late is ended then, whoever waited for it."""
+    files = {"count.py": "import time\nopen('runs', 'a').write('x')\ntime.sleep(600)\n"}
+    async with world(tmp_path, monkeypatch, run("python", "count.py"), files=files) as started:
+        client = started.client
+        client.terminals = terminals = Terminals(slow=asyncio.Event())
+        assert terminals.slow is not None
+        session_id = await client.new(started.project)
+        number = await client.send("session/prompt", prompt_params(session_id, "Run it"))
+        runs = started.project / "runs"
+        await client.until(lambda: terminals.verbs == ["create"])
+        if how == "cancel":
+            await client.notify("session/cancel", {"sessionId": session_id})
+        await client.wait_for(number)
+        if how == "it is slow":
+            assert "so it was not started here" in result(started)
+            assert runs.read_text(encoding="utf-8") == "x"
+        terminals.slow.set()
+        await client.until(lambda: terminals.verbs[-1:] == ["release"])
+        assert terminals.verbs == ["create", "kill", "release"]
+        assert await terminals.processes[0].wait() == -signal.SIGKILL
