@@ -108,10 +108,14 @@ def encode_frame(body: bytes) -> bytes:
     return b"%b%d%b%b" % (_PREFIX, len(body), _END, body)
 
 
-class LineDecoder:
-    """Cuts a byte stream into lines, without blank ones.
+_TOO_LONG = b"\0 a line that was too long \0"
 
-    A line that is too long sets `failure`, and nothing more is decoded.
+
+class LineDecoder:
+    """Cuts a byte stream into lines, without blank ones. `failure` is always None.
+
+    A line that is too long is not held: `read_json` refuses what stands in its place. The next
+    line begins where it ends, so the sessions of the process go on.
     """
 
     def __init__(self) -> None:
@@ -120,21 +124,22 @@ class LineDecoder:
         self._length = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that `data` completes, in order. Never raises; check `failure` after."""
-        if self.failure is not None:
-            return []
+        """Return the lines that `data` completes, in order. Never raises."""
         head, *rest = data.split(b"\n")
-        self._parts.append(head)
-        self._length += len(head)
+        self._add(head)
         lines: list[bytes] = []
         for part in rest:
             lines.append(b"".join(self._parts))
-            self._parts = [part]
-            self._length = len(part)
-        if self._length > MAX_BODY_BYTES or any(len(line) > MAX_BODY_BYTES for line in lines):
-            self.failure = FramingError(f"a line longer than {MAX_BODY_BYTES} bytes")
-            self._parts.clear()
-        return [line for line in lines if line.strip() and len(line) <= MAX_BODY_BYTES]
+            self._parts, self._length = [], 0
+            self._add(part)
+        return [line for line in lines if line.strip()]
+
+    def _add(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length > MAX_BODY_BYTES:
+            self._parts = [_TOO_LONG]
+        else:
+            self._parts.append(part)
 
 
 def encode_line(body: bytes) -> bytes:
@@ -194,6 +199,9 @@ def message_id(message: Message) -> int | str | None:
 
 def read_json(body: bytes) -> object:
     """Return the value in `body`. Raises BadMessage `ParseError`."""
+    if body == _TOO_LONG:
+        text = f"a line has more than {MAX_BODY_BYTES:,} bytes and was not read; send less at once"
+        raise BadMessage("ParseError", text)
     try:
         value: object = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
         if b"\\ud" in body or b"\\uD" in body:

@@ -129,6 +129,28 @@ async def test_bad_input_is_answered_and_the_process_lives_on(tmp_path: Path) ->
         assert (await client.request("session/list", {}))["sessions"] == []
 
 
+@pytest.mark.program
+async def test_a_line_that_is_too_long_ends_no_session(tmp_path: Path) -> None:
+    environment = {"KODE_HOME": str(tmp_path / "home"), "KIMI_API_KEY": "sk-test"}
+    async with spawned(environment) as acp:
+        client, stdin = acp.client, acp.process.stdin
+        assert stdin is not None
+        await client.initialize()
+        session_id = await client.new(tmp_path)
+        before = len(client.raw)
+        for _ in range(2):
+            stdin.write(b'{"jsonrpc":"2.0","id":"long","method":"session/prompt","params":{"x":"')
+            for _ in range(70):
+                stdin.write(b"x" * 1_000_000)
+                await stdin.drain()
+            stdin.write(b'"}}\n')
+        await client.until(lambda: len(client.raw) >= before + 2)
+        error = json.loads(client.raw[-1])["error"]
+        assert error["code"] == -32700
+        assert "a line has more than 67,108,864 bytes and was not read" in error["message"]
+        await client.request("session/set_mode", {"sessionId": session_id, "modeId": "ask"})
+
+
 @pytest.mark.parametrize(
     ("words", "read"),
     [
