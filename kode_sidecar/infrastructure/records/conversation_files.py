@@ -1,10 +1,12 @@
 """The files of one conversation: `meta.json`, artifacts, logs of scouts, messages and journal."""
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,7 +107,7 @@ _decode = msgspec.json.Decoder(ConversationMeta).decode
 
 
 def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
-    """Return the meta of a conversation; None when it is missing or damaged.
+    """Return the meta of a conversation; None when it is missing, damaged or no file.
 
     Raises KodeError `Storage` when the disk fails.
     """
@@ -122,9 +124,20 @@ def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
     except (FileNotFoundError, *DECODE_ERRORS):
         return None
     except OSError as error:
+        if error.errno in _NO_FILE or os.path.isdir(f"{folder}{os.sep}{META_FILE}"):
+            return None
         raise not_read(META_FILE, error) from None
 
 
+def make_way_for_meta(folder: Path) -> None:
+    """Move what is not a file out of the meta's place, so that one can be written."""
+    path = folder / META_FILE
+    if path.is_dir() and not path.is_symlink():
+        with suppress(OSError):
+            path.rename(folder / f"{META_FILE}.bad")
+
+
+_NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 # Our ids: longer than any device name, and without characters that lead out of a folder (W11).
 _ARTIFACT_ID = re.compile(r"[a-z0-9]{6,64}")

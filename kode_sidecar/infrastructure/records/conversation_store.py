@@ -22,6 +22,7 @@ from kode_sidecar.infrastructure.records.conversation_files import (
     HeadMark,
     copy_artifact,
     is_session_id,
+    make_way_for_meta,
     read_artifact,
     read_meta,
     scout_logs,
@@ -155,6 +156,8 @@ class ConversationStore:
                     whole = again.messages if restored else rebuilt
                     kept = replace(again, messages=whole, problems=kept.problems)
             written = read_meta(folder)
+            if written is None:
+                make_way_for_meta(folder)
             stored = _stored(conversation_id, written, kept)
             writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages, journal)
             undo.pop_all()
