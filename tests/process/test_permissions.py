@@ -135,7 +135,9 @@ async def test_rules_that_the_client_sets(project: Path) -> None:
         await set_rule(world, session, "**", None)
         await world.turn(session, "edit")
         assert len(resolved(world, session)) == 2
-        for tool, pattern in (("read_file", "a"), ("propose_edit", "*.py"), ("propose_edit", "**")):
+        outside = ("../**", "..", "a/../../**", "..\\**", "a\\..\\b", "./**", "../x.py")
+        wrong = [("propose_edit", pattern) for pattern in ("*.py", "**", *outside)]
+        for tool, pattern in (("read_file", "a"), *wrong):
             params = {"sessionId": session.session_id, "tool": tool, "pattern": pattern}
             with pytest.raises(RpcError) as caught:
                 await world.client.request("kode/permission/set", {**params, "effect": "allow"})

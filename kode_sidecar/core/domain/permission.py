@@ -1,5 +1,6 @@
 """Rules for what a tool may do without asking the user. Pure; no answer means no (W15)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -57,6 +58,8 @@ def is_pattern(text: str) -> bool:
     head = text.removesuffix(_ALL_BELOW)
     wide = head != text
     plain = bool(text.strip()) and "*" not in head and len(text) <= 1_000 and text.isprintable()
+    if any(part in (".", "..") for part in re.split(r"[/\\]", head)):
+        return False  # no path that is shown has such parts
     return plain and (not wide or not head or head.endswith("/"))
 
 

@@ -32,10 +32,21 @@ _ASKED: Mapping[str, str] = {
         .gitattributes .gitconfig""",
     "agents take their orders from them": """
         .cursor/** .windsurf/** .claude/** .codex/** .gemini/** .kimi/** .roo/** .cline/**
-        .continue/** .aider/** .kode/** .agents/** agents.md agents.*.md claude.md claude.*.md
-        gemini.md kimi.md skill.md .cursorrules .windsurfrules .clinerules .roomodes .roorules
-        .aider.conf.yml .mcp.json mcp.json mcp_config.json .kode.yaml .kode.yml
-        kode.yaml kode.yml""",
+        .continue/** .aider/** .kode/** .agents/** .agent/** .clinerules/** .windsurfrules/**
+        .cursorrules/** .kilocode/** .amazonq/** .augment/** .qwen/** .opencode/** .trae/**
+        .junie/** .goose/** .factory/** .openhands/** .amp/** .warp/** .crush/** .kiro/**
+        .qoder/** .lingma/** .codebuddy/** .comate/** .rules/** .ruler/** .tabnine/** .cody/**
+        .sourcegraph/** .copilot/** .zencoder/** .void/** .pearai/** .firebender/** .devin/**
+        .prompts/** agent.md agents.md agents.*.md agents.override.md claude.md claude.*.md
+        gemini.md gemini.*.md kimi.md qwen.md codex.md crush.md warp.md goose.md opencode.md
+        replit.md skill.md copilot-instructions.md *.instructions.md *.prompt.md *.chatmode.md
+        *.agent.md *.mdc .cursorrules .cursorignore .windsurfrules .clinerules .clineignore
+        .roomodes .roorules .roorules-* .clinerules-* .rooignore .kilocodemodes .goosehints
+        .rules .augment-guidelines .airules .aiexclude .aider* .codeiumignore .geminiignore
+        .claudeignore .mcp.json mcp.json mcp.y*ml mcp_config.json .mcp.y*ml mcp-config.json
+        .mcp-config.json .cursor.json .claude.json claude_desktop_config.json
+        cline_mcp_settings.json opencode.json opencode.jsonc crush.json .crush.json
+        .opencode.json .replit .kode.yaml .kode.yml kode.yaml kode.yml""",
     "Python imports them by itself, test discovery of editors too": """
         sitecustomize.py usercustomize.py *.pth conftest.py setup.py .pylintrc pylintrc .flake8
         mypy.ini .mypy.ini .pdbrc .pythonrc*""",

@@ -217,6 +217,13 @@ def test_credentials_are_denied_by_content(tmp_path: Path, text: str, denied: bo
     .git/hooks/pre-commit conftest.py tests/conftest.py sitecustomize.py x.pth
     .gdbinit .eslintrc.cjs
     eslint.config.mjs .cargo/config.toml build.gradle.kts Gemfile .bashrc Package.swift mix.exs
+    .cursorrules .clinerules .clinerules/a.md .claude/settings.json .codex/config.toml
+    .gemini/settings.json GEMINI.md .windsurfrules .windsurf/rules/a.md .roo/mcp.json .roorules-code
+    .github/copilot-instructions.md copilot-instructions.md a.instructions.md a.prompt.md
+    .kilocode/mcp.json .amazonq/rules/a.md .augment-guidelines .goosehints .junie/guidelines.md
+    .kiro/steering/a.md .trae/rules/a.md .qwen/settings.json opencode.json .opencode/agent/a.md
+    crush.json CRUSH.md WARP.md .openhands/microagents/a.md .rules .aider.conf.yml .aiderignore
+    .continue/config.yaml .tabnine/mcp.json .ruler/ruler.toml AGENT.md sub/.Mcp.json a.mdc .replit
     """.split(),  # noqa: SIM905
 )
 def test_sensitive_targets(path: str) -> None:
