@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ class Spawned:
 
 
 @asynccontextmanager
-async def spawned(environment: Mapping[str, str]) -> AsyncIterator[Spawned]:
+async def spawned(environment: Mapping[str, str]) -> AsyncGenerator[Spawned]:
     process = await asyncio.create_subprocess_exec(
         *PROGRAM,
         "acp",
@@ -112,8 +113,8 @@ async def test_bad_input_is_answered_and_the_process_lives_on(tmp_path: Path) ->
     async with spawned({"KODE_HOME": str(tmp_path), "KIMI_API_KEY": "sk-test"}) as acp:
         stdin = acp.process.stdin
         assert stdin is not None
-        early = {"jsonrpc": "2.0", "id": 7, "method": "session/new", "params": {}}
-        hello = {"jsonrpc": "2.0", "id": 8, "method": "initialize", "params": {}}
+        early: dict[str, Any] = {"jsonrpc": "2.0", "id": 7, "method": "session/new", "params": {}}
+        hello: dict[str, Any] = {"jsonrpc": "2.0", "id": 8, "method": "initialize", "params": {}}
         client = acp.client
         stdin.write(b"nonsense\n" + json.dumps(early).encode() + b"\n\n")
         stdin.write(json.dumps(hello).encode() + b"\n")

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ async def world(
     *responses: Any,
     settings: str = "run: ask",
     **more: Any,
-) -> AsyncIterator[AcpWorld]:
+) -> AsyncGenerator[AcpWorld]:
     """A trusted project with `python` on the search path, and these `commands` settings."""
     config = folder / "config.yaml"
     config.write_text(f"commands: {{{settings}}}\n")
