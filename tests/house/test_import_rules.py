@@ -16,7 +16,13 @@ from tests.support.package_source import (
 # A layer imports only itself and those above it in this list. Inside a layer a module imports only
 # from rooms in rows below its own, or from its own room; never sideways.
 ROWS = {
-    "core": (("kernel", "protocol"), ("settings",), ("domain",), ("text",), ("whole_files",)),
+    "core": (
+        ("kernel", "protocol"),
+        ("settings",),
+        ("domain",),
+        ("text",),
+        ("whole_files", "real_path"),
+    ),
     "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (
         *(("sessions",), ("turns",), ("edits",), ("permissions",), ("event_log",)),
@@ -40,7 +46,7 @@ SEES_ONLY = {
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},
-    "commands": {"errors"},
+    "commands": {"real_path", "errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {

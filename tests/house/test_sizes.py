@@ -10,6 +10,7 @@ FEWEST_FILE_LINES = 50
 
 # A file is one idea; these are one all the same, and why they stand alone.
 SMALL = {
+    "real_path": "every layer needs it, and nothing else",
     "acp.client": "what a client announced, apart from what is made of it",
     "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
     "boot.http_library": "imported late in one place, for servers, jobs and memory",

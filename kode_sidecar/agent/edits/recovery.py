@@ -1,5 +1,6 @@
 """Finds hunks of earlier processes in the texts of today: where they wait, and which are done."""
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
@@ -143,7 +144,7 @@ class Recovery:
         """Return None where it does not fit any more. Raises KodeError for an unreadable file."""
         place = self._workspace.locate(hunk.file.uri)
         if hunk.kind == "create":
-            if place.real.exists():
+            if os.path.exists(place.real):
                 return None
             return FileChange(hunk.id, "create", hunk.file.uri, place, text=hunk.new_text)
         text = self._workspace.document(hunk.file.uri, purpose="edit").text
@@ -154,7 +155,7 @@ class Recovery:
         if hunk.new_file is None:
             return None
         target = self._workspace.locate(hunk.new_file.uri)
-        if target.real.exists():
+        if os.path.exists(target.real):
             return None
         return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
 
@@ -164,7 +165,7 @@ class Recovery:
         Raises KodeError for a place out of bounds.
         """
         place = self._workspace.locate(hunk.file.uri)
-        there = place.real.exists()
+        there = os.path.exists(place.real)
         if hunk.kind == "create":
             if not there:
                 return None
@@ -177,7 +178,7 @@ class Recovery:
         if hunk.kind == "delete":
             return FileChange(hunk.id, "delete", hunk.file.uri, place, text=hunk.old_text)
         target = self._workspace.locate(hunk.new_file.uri) if hunk.new_file else None
-        if target is None or not target.real.exists():
+        if target is None or not os.path.exists(target.real):
             return None
         return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from kode_sidecar.core.domain.command_risks import family
 from kode_sidecar.core.domain.known_arguments import Risk
+from kode_sidecar.core.real_path import real_path
+from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.git_programs import (
     Repository,
@@ -54,7 +56,7 @@ def leads_out(arguments: Sequence[str], folder: Path, roots: Sequence[Path]) -> 
 
     `folder` is where the command runs; links are followed.
     """
-    real = [Path(os.path.realpath(root)) for root in roots]
+    real = [real_path(root) for root in roots]
     for argument in arguments:
         if argument in _HARMLESS:
             continue
@@ -106,9 +108,9 @@ def _is_secret(text: str, folder: Path, *, always: bool) -> bool:
     path = os.path.join(folder, text.strip(" \"'").replace("\\", "/"))
     try:
         exists = os.path.lexists(path)
-        if exists and is_secret_path(_parts(os.path.realpath(path))[-4:]):
+        if exists and is_secret_path(_parts(str(real_path(path)))[-4:]):
             return True
-    except (OSError, ValueError):
+    except (OSError, ValueError, KodeError):
         exists = False
     is_path = exists or always or not set(text).isdisjoint("./\\")
     return is_path and is_secret_path(parts)
@@ -169,7 +171,7 @@ def _is_outside(text: str, folder: Path, roots: Sequence[Path]) -> bool:
         return True
     path = os.path.join(folder, text.replace("\\", "/") if ".." in text else text)
     try:
-        real = Path(os.path.realpath(path))
-    except (OSError, ValueError):
+        real = real_path(path)
+    except (OSError, ValueError, KodeError):
         return True
     return not any(real.is_relative_to(root) for root in roots)

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.errors import KodeError
 
 _BATCH = frozenset({".bat", ".cmd"})
@@ -18,11 +19,11 @@ MAX_NAME_CHARS = 100
 
 def search_folders(path: str, out_of: Sequence[Path]) -> tuple[Path, ...]:
     """Return the absolute folders of a search path that do not lie in `out_of`."""
-    forbidden = [Path(os.path.realpath(folder)) for folder in out_of]
+    forbidden = [real_path(folder) for folder in out_of]
     found: list[Path] = []
     for entry in path.split(os.pathsep):
         if os.path.isabs(entry):
-            real = Path(os.path.realpath(entry))
+            real = real_path(entry)
             if not any(real.is_relative_to(folder) for folder in forbidden):
                 found.append(Path(entry))
     return tuple(dict.fromkeys(found))
@@ -35,11 +36,11 @@ def find_program(name: str, folders: Sequence[Path], out_of: Sequence[Path]) -> 
     which only a command shell can run, `ToolFailed` (reason `no_program`) if there is none.
     """
     _check_name(name)
-    forbidden = [Path(os.path.realpath(folder)) for folder in out_of]
+    forbidden = [real_path(folder) for folder in out_of]
     batch = ""
     for folder in folders:
         for candidate in _candidates(folder, name):
-            real = Path(os.path.realpath(candidate))
+            real = real_path(candidate)
             if not _is_program(real) or any(real.is_relative_to(place) for place in forbidden):
                 continue
             if candidate.suffix.lower() not in _BATCH:
@@ -65,7 +66,7 @@ def own_program(file: str, root: Path) -> Path | None:
     A relative path is below `root`.
     """
     path = Path(os.path.join(root, os.path.expanduser(file)))
-    return path if _is_program(Path(os.path.realpath(path))) else None
+    return path if _is_program(real_path(path)) else None
 
 
 def _check_name(name: str) -> None:

@@ -93,12 +93,17 @@ def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], No
         raise KodeError("NotFound", f"There is no file {name}.") from None
     except OSError as error:
         raise KodeError("Denied", f"{name} cannot be opened: {error.strerror}.") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         opened = os.fstat(descriptor)
         if not os.path.samestat(before, opened):
             raise KodeError("Denied", f"{name} was replaced while it was opened. Try again.")
         _check_kind(opened, name)
-        yield file, opened
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file, opened
+    except OSError as error:
+        raise KodeError("Denied", f"{name} cannot be read: {error.strerror}.") from None
+    finally:
+        os.close(descriptor)
 
 
 def _check_kind(status: os.stat_result, name: str) -> None:

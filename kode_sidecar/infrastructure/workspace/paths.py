@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
@@ -126,7 +127,7 @@ def make_roots(paths: Sequence[Path]) -> tuple[Root, ...]:
         while any(root.name.lower() == name.lower() for root in roots):
             count += 1
             name = f"{base}-{count}"
-        real = Path(os.path.realpath(path))
+        real = real_path(path)
         roots.append(Root(name, path, real, _is_case_sensitive(real)))
     return tuple(roots)
 
@@ -178,7 +179,7 @@ def _guarded(choices: Sequence[_Choice], roots: Sequence[Root]) -> tuple[Locatio
 
 
 def _place(root: Root, parts: tuple[str, ...], roots: Sequence[Root]) -> Location:
-    real = Path(os.path.realpath(root.real.joinpath(*parts)))
+    real = real_path(root.real.joinpath(*parts))
     home = home_of(real, roots)
     if home is None:
         raise _outside(f"{'/'.join(parts)} is a link that leads out of the open folder.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES
 from kode_sidecar.infrastructure.workspace.sensitive import (
     EDITOR_FOLDERS,
@@ -127,7 +128,7 @@ class _Search:
 
     def _protect(self, path: Path) -> None:
         """Have a path mounted read-only; of a link, the target, as a link cannot be mounted."""
-        real = Path(os.path.realpath(path))
+        real = real_path(path)
         if real.exists() and self._is_below(real):
             self.found.read_only.append(real)
 
@@ -168,7 +169,7 @@ def _named_in(config: Path, worktree: Path) -> Iterable[Path]:
         name, _, value = line.partition("=")
         if name.strip().casefold() in ("hookspath", "path", "attributesfile"):
             for base in (worktree, config.parent):
-                yield Path(os.path.realpath(base / value.strip().strip('"')))
+                yield real_path(base / value.strip().strip('"'))
 
 
 def _version_control(folder: Path, names: set[str]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
@@ -85,7 +86,7 @@ class Workspace:
         self.decode_as(file_encoding)
         self._counts_lone_cr = counts_lone_cr
         self._several_projects = several_projects
-        self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)
+        self._own_files = tuple(real_path(path) for path in own_files)
         self._secrets: WeakKeyDictionary[Document, tuple[str, str | None]] = WeakKeyDictionary()
         self._looked_through: tuple[str, str | None] = ("", None)
         self.roots: tuple[Root, ...] = ()
@@ -135,7 +136,7 @@ class Workspace:
     def _distance(self, location: Location) -> int:
         """Return 0 for what the user looks at, more for what is farther from that."""
         uri = self.looked_at()
-        looked_at = Path(os.path.realpath(path)) if uri and (path := uri_to_path(uri)) else None
+        looked_at = real_path(path) if uri and (path := uri_to_path(uri)) else None
         if looked_at == location.real:
             return 0
         if looked_at is not None and home_of(looked_at, self.roots) is location.root:
@@ -369,7 +370,7 @@ class Workspace:
 
     def _is_inside(self, document: Document) -> bool:
         """Return whether an open file lies inside the roots, and is not merely linked there."""
-        real = Path(os.path.realpath(document.path)) if document.path else None
+        real = real_path(document.path) if document.path else None
         return real is not None and any(root.contains(real) for root in self.roots)
 
     def _exists(self, path: Path) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.core.text.git_patch import PatchedFile, quoted
 from kode_sidecar.core.text.secret_text import find_in_data
 from kode_sidecar.errors import KodeError
@@ -187,7 +188,7 @@ def copy_project(
     left_out: list[LeftOut] = []
     total = 0
     wanted = {_named(source, path) for path in named}
-    inner = source.parts_of(os.path.realpath(apart))
+    inner = source.parts_of(str(real_path(apart)))
     try:
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as kept:
             for parts in _files_to_copy(source, exclude, wanted, limits, stopped):

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import not_saved, replace_file
 from kode_sidecar.infrastructure.records.json_record import encode_json
@@ -129,7 +130,7 @@ def make_sandbox(root: Path) -> Sandbox:
 
     Raises KodeError `PathOutsideRoots`, `Storage`.
     """
-    real = Path(os.path.realpath(root))
+    real = real_path(root)
     for name in ZONES:
         folder = real / name
         try:

@@ -1,6 +1,5 @@
 """Sets up commands in sessions from the user's settings. Loaded only if they are switched on."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere, FindPr
 from kode_sidecar.agent.turns.toolset import CommandSetup
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
+from kode_sidecar.core.real_path import real_path
 from kode_sidecar.core.settings import CommandSettings, Settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
@@ -70,7 +70,7 @@ def _jail(settings: CommandSettings, own_files: Sequence[Path]) -> Jail | None:
     if not settings.sandbox:
         return None
     readable = tuple(Path(folder).expanduser() for folder in settings.readable)
-    return Jail(readable, settings.network, [Path(os.path.realpath(one)) for one in own_files])
+    return Jail(readable, settings.network, [real_path(one) for one in own_files])
 
 
 def _own_files(loaded: Settings, environ: Mapping[str, str]) -> Sequence[Path]:
