@@ -23,6 +23,7 @@ SMALL = {
     "domain.notice_codes": "a table of the wire, which schema and reference are made from",
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",
+    "recording.server_hosts": "MCP servers only, so that hosts of models load nothing of them",
     "providers.lenient_json": "for every dialect, and for answers that are of none",
 }
 

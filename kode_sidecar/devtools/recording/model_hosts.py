@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
 from kode_sidecar.devtools.recording.recorded_lines import (
@@ -37,17 +37,26 @@ _NO_AGENT = "models"  # asks for the list of models
 _SECRET_HEADERS = ("set-cookie", "authorization")
 
 
+_T = TypeVar("_T")
+
+
+class Enter(Protocol):
+    """`RecordingLoop.enter`."""
+
+    def __call__(
+        self, coming: Awaitable[_T], note: Callable[[asyncio.Future[_T]], None]
+    ) -> Awaitable[_T]:
+        """Wait for an input and note it in its place."""
+        ...
+
+
 class AnswerLog:
     """Writes the requests of all hosts, and what they answer, as lines of one recording.
 
-    What comes in is written by way of `enter`, see `RecordingLoop.enter`.
+    What comes in is waited for by way of `enter`, and written with it.
     """
 
-    def __init__(
-        self,
-        write: Callable[[AnyLine], None],
-        enter: Callable[[Callable[[], None]], Awaitable[None]],
-    ) -> None:
+    def __init__(self, write: Callable[[AnyLine], None], enter: Enter) -> None:
         self._write = write
         self._enter = enter
         self._asks: Counter[str] = Counter()
@@ -60,19 +69,39 @@ class AnswerLog:
         self._write(ModelAsked(agent=agent, ask=ask, method=method, path=path))
         return ask
 
-    async def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
-        """Write the head of an answer."""
-        told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-        line = AnswerOpened(agent=agent, ask=ask, status=status, headers=told)
-        await self._enter(partial(self._write, line))
+    async def opened(
+        self,
+        agent: str,
+        ask: int,
+        coming: Awaitable[_T],
+        head: Callable[[_T], tuple[int, Mapping[str, str]]],
+    ) -> _T:
+        """Wait for an answer to begin and write its head: the status and the headers."""
 
-    async def arrived(self, agent: str, ask: int, data: bytes) -> None:
-        """Write the bytes of one read, nothing for the end. What may be half a key waits."""
-        await self._enter(partial(self._write_read, agent, ask, data))
+        def write(response: _T) -> None:
+            status, headers = head(response)
+            told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
+            self._write(AnswerOpened(agent=agent, ask=ask, status=status, headers=told))
 
-    async def failed(self, agent: str, ask: int, error: KodeError) -> None:
-        """Write that the request or the answer broke."""
-        await self._enter(partial(self._write_failure, agent, ask, error))
+        return await self._taken(agent, ask, coming, write)
+
+    async def arrived(self, agent: str, ask: int, coming: Awaitable[bytes]) -> bytes:
+        """Wait for a read and write its bytes, none for the end. What may be half a key waits."""
+        return await self._taken(agent, ask, coming, partial(self._write_read, agent, ask))
+
+    async def _taken(
+        self, agent: str, ask: int, coming: Awaitable[_T], write: Callable[[_T], None]
+    ) -> _T:
+        """Wait for a part of an answer and write it, or that the request or the answer broke."""
+
+        def note(task: asyncio.Future[_T]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, KodeError):
+                self._write_failure(agent, ask, error)
+            elif error is None and not task.cancelled():
+                write(task.result())
+
+        return await self._enter(coming, note)
 
     def left(self, agent: str, ask: int) -> None:
         """Write that no more of the answer is needed, and what is still held of it."""
@@ -128,20 +157,27 @@ class RecordingHost:
         agent = asker or _NO_AGENT
         ask = self._log.asked(agent, method, path)
         opening = self._host.stream(method, path, body, headers, asker, timeouts)
+        is_open = False
+
+        async def answered() -> HostResponse:
+            nonlocal is_open
+            response = await opening.__aenter__()
+            is_open = True
+            return response
+
         try:
-            try:
-                with not_recorded():
-                    response = await opening.__aenter__()
-            except KodeError as error:
-                await self._log.failed(agent, ask, error)
-                raise
-            try:
-                await self._log.opened(agent, ask, response.status, response.headers)
-                yield _RecordingResponse(response, self._log, agent, ask)
-            finally:
+            yield _RecordingResponse(
+                await self._log.opened(
+                    agent, ask, answered(), lambda head: (head.status, head.headers)
+                ),
+                self._log,
+                agent,
+                ask,
+            )
+        finally:
+            if is_open:
                 with not_recorded():
                     await opening.__aexit__(*sys.exc_info())
-        finally:
             self._log.left(agent, ask)
 
     async def aclose(self) -> None:
@@ -159,22 +195,17 @@ class _RecordingResponse:
         self._name = agent, ask
 
     async def read(self) -> bytes:
-        try:
-            with not_recorded():
-                data = await self._response.read()
-        except KodeError as error:
-            await self._log.failed(*self._name, error)
-            raise
-        await self._log.arrived(*self._name, data)
-        return data
+        return await self._log.arrived(*self._name, self._response.read())
 
     async def read_all(self, limit: int) -> bytes:
         return await _read_all(self, limit)
 
     async def drain(self, seconds: float) -> None:
-        with not_recorded():
-            await self._response.drain(seconds)
-        await self._log.arrived(*self._name, b"")
+        await self._log.arrived(*self._name, self._drained(seconds))
+
+    async def _drained(self, seconds: float) -> bytes:
+        await self._response.drain(seconds)
+        return b""
 
 
 class PlaybackHost:

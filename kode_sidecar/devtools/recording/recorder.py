@@ -1,9 +1,9 @@
 """Writes a recording of this process while it serves."""
 
+import asyncio
 import os
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from kode_sidecar.devtools.recording.recorded_lines import (
     encode_line,
 )
 from kode_sidecar.devtools.recording.recording_file import RecordingFile
-from kode_sidecar.devtools.recording.recording_loop import RecordingLoop, not_recorded
+from kode_sidecar.devtools.recording.recording_loop import RecordingLoop
 from kode_sidecar.devtools.recording.redaction import (
     HiddenTexts,
     PieceMask,
@@ -173,12 +173,14 @@ class Recorder(System):
 
     async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
         """Note what another process writes to a journal."""
-        with not_recorded():
-            lines = await tail.grown()
-        texts = tuple(unsealed(line).decode("utf-8", "replace") for line in lines or ())
-        line = JournalGrown(session_id=tail.session_id, lines=texts)
-        await self._loop.enter(partial(self._write_event, line))
-        return lines
+
+        def note(task: asyncio.Future[Sequence[bytes] | None]) -> None:
+            if task.cancelled() or task.exception():
+                return
+            texts = tuple(unsealed(line).decode("utf-8", "replace") for line in task.result() or ())
+            self._write_event(JournalGrown(session_id=tail.session_id, lines=texts))
+
+        return await self._loop.enter(tail.grown(), note)
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
         """Note each frame when it is taken: at the end of a round, as it is played."""

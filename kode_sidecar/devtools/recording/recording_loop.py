@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from kode_sidecar.devtools.recording.programs import ProgramLog
 from kode_sidecar.devtools.recording.virtual_time import (
@@ -18,6 +18,7 @@ from kode_sidecar.devtools.recording.virtual_time import (
 )
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
+_T = TypeVar("_T")
 _not_recorded: ContextVar[bool] = ContextVar("not_recorded", default=False)
 
 
@@ -76,20 +77,33 @@ class RecordingLoop(PlatformLoop):
         loop._write_to_self()
         return handle
 
-    async def enter(self, note: Callable[[], None]) -> None:
-        """Call `note` at the end of the next round, and go on in the round after it.
+    async def enter(self, coming: Awaitable[_T], note: Callable[[asyncio.Future[_T]], None]) -> _T:
+        """Wait for an input, `note` it at the end of a round, and go on in the round after it.
 
-        For an input that came by way of tasks, which placed it among callbacks of the program.
+        It comes by a task of its own. Until it is noted the caller waits as the one that gets it in
+        playback does, so a cancel that meets an input half-way takes the same place there.
         """
-        entered = self.create_future()
+        entered: asyncio.Future[_T] = self.create_future()
+        with not_recorded():
+            task = asyncio.ensure_future(coming, loop=self)
 
         def take() -> None:
-            if not entered.done():  # or else given up
-                note()
-                entered.set_result(None)
+            error = None if task.cancelled() else task.exception()
+            if entered.done():
+                return  # given up
+            note(task)
+            if task.cancelled():
+                entered.cancel()
+            elif error:
+                entered.set_exception(error)
+            else:
+                entered.set_result(task.result())
 
-        self.call_soon_threadsafe(take)
-        await entered
+        task.add_done_callback(lambda _: self.call_soon_threadsafe(take))
+        try:
+            return await entered
+        finally:
+            task.cancel()
 
     def _end_round(self, callback: Callable[..., object], *args: Any) -> None:
         self.ends_round = True

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kode_sidecar.devtools.recording.model_hosts import AnswerLog, PlaybackHost, RecordingHost
-from kode_sidecar.devtools.recording.recording_loop import not_recorded
 from kode_sidecar.devtools.recording.redaction import NO_KEY
-from kode_sidecar.errors import KodeError
 
 if TYPE_CHECKING:  # a package that only who has servers pays for
     from kode_sidecar.infrastructure.mcp.contracts import Access, Authorize
@@ -25,14 +23,7 @@ def recording_access(name: str, authorize: "Authorize | None", log: AnswerLog) -
         assert authorize is not None
         agent = _log_in(name)
         ask = log.asked(agent, "LOGIN", "")
-        try:
-            with not_recorded():
-                given = await authorize(headers)
-        except KodeError as error:
-            await log.failed(agent, ask, error)
-            raise
-        await log.opened(agent, ask, _REFUSED if given is None else _LET_IN, {})
-        return given
+        return await log.opened(agent, ask, authorize(headers), _head)
 
     return lambda real: RecordingHost(real, log), noted if authorize is not None else None
 
@@ -45,6 +36,10 @@ def playback_access(name: str, host: PlaybackHost) -> "Access":
         return {"authorization": f"Bearer {NO_KEY}"} if status == _LET_IN else None
 
     return lambda _real: host, played
+
+
+def _head(given: Mapping[str, str] | None) -> tuple[int, Mapping[str, str]]:
+    return (_REFUSED if given is None else _LET_IN), {}
 
 
 def _log_in(name: str) -> str:

@@ -1,8 +1,9 @@
 """Bytes of an answer that are held, as half a key may be in them, come to the same reads again."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -20,21 +21,28 @@ from kode_sidecar.devtools.recording.recorded_lines import (
 )
 from kode_sidecar.devtools.recording.recording_file import read_recording
 
+T = TypeVar("T")
 READS = st.lists(st.text("ab\n茶", min_size=1, max_size=6), max_size=6)
+
+
+async def enter(coming: Awaitable[T], note: Callable[[asyncio.Future[T]], None]) -> T:
+    """As `RecordingLoop.enter`, without its rounds."""
+    future = asyncio.ensure_future(coming)
+    await asyncio.wait([future])
+    note(future)
+    return future.result()
 
 
 async def written(reads: Sequence[bytes], *, whole: bool) -> Sequence[AnyLine]:
     """The lines of one answer that came in these reads."""
+
+    async def read(data: bytes) -> bytes:
+        return data
+
     lines: list[AnyLine] = []
-
-    async def enter(note: Callable[[], None]) -> None:
-        note()
-
     log = AnswerLog(lines.append, enter)
-    for read in reads:
-        await log.arrived("main", 1, read)
-    if whole:
-        await log.arrived("main", 1, b"")
+    for data in [*reads, *([b""] if whole else [])]:
+        assert await log.arrived("main", 1, read(data)) == data
     log.left("main", 1)
     return lines
 

@@ -46,3 +46,35 @@ def test_a_result_that_came_before_a_frame_is_noted_before_it() -> None:
         loop.close()
     saved = [name.rpartition(".")[2] for name in order]
     assert saved == ["save 1", "frame", "save 2", "after 1", "after 2"]
+
+
+def test_a_cancel_that_meets_an_answer_half_way_takes_its_own_place() -> None:
+    # As in playback, where an answer that was not noted has not come.
+    order: list[str] = []
+    loop = RecordingLoop(lambda _: None, lambda _name, _number: None)
+
+    async def wait(name: str, coming: asyncio.Future[None]) -> None:
+        try:
+            await loop.enter(coming, lambda _: order.append(f"{name} noted"))
+            order.append(f"{name} came")
+        except asyncio.CancelledError:
+            order.append(f"{name} cancelled")
+
+    async def both() -> None:
+        answers: list[asyncio.Future[None]] = [loop.create_future() for _ in range(2)]
+        waiting = [
+            asyncio.create_task(wait(name, answer))
+            for name, answer in zip(("one", "other"), answers, strict=True)
+        ]
+        await asyncio.sleep(0)
+        answers[0].set_result(None)
+        await asyncio.sleep(0)
+        loop.call_soon(answers[1].set_result, None)  # comes in the round in which the first enters
+        loop.call_soon_threadsafe(waiting[1].cancel)
+        await asyncio.wait(waiting)
+
+    try:
+        loop.run_until_complete(both())
+    finally:
+        loop.close()
+    assert order == ["one noted", "one came", "other cancelled"]
