@@ -24,7 +24,7 @@ SMALL = {
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",
     "recording.server_hosts": "MCP servers only, so that hosts of models load nothing of them",
-    "providers.lenient_json": "for every dialect, and for answers that are of none",
+    "text.lenient_json": "for model hosts of every dialect, and for tool servers",
 }
 
 Sizes = list[tuple[int, str]]

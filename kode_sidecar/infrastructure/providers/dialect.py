@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, cast
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.model_event import ModelEvent, ModelNotice, ResponseFailed
 from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.core.text.lenient_json import lenient_json
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.event_decoder import EventDecoder
-from kode_sidecar.infrastructure.providers.lenient_json import lenient_json
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 from kode_sidecar.infrastructure.providers.sse import MAX_EVENT_BYTES, SseDecoder

@@ -19,8 +19,8 @@ from kode_sidecar.core.domain.model_event import (
     ResponseStarted,
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.core.text.lenient_json import is_utf8
 from kode_sidecar.infrastructure.providers.answer_events import DeltaRuns
-from kode_sidecar.infrastructure.providers.lenient_json import is_utf8
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.core.domain.message import Usage
-from kode_sidecar.infrastructure.providers.lenient_json import (
+from kode_sidecar.core.text.lenient_json import (
     MOST_TOKENS,
     Number,
     lenient_json,

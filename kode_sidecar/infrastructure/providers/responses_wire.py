@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.core.domain.message import Usage
-from kode_sidecar.infrastructure.providers.lenient_json import Number, lenient_json, token_count
+from kode_sidecar.core.text.lenient_json import Number, lenient_json, token_count
 
 Item = dict[str, Any]
 

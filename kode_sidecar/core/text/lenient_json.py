@@ -1,4 +1,4 @@
-"""Reads JSON of hosts that strict readers refuse, and the counts in it. Sans-IO."""
+"""Reads JSON of hosts and tool servers that strict readers refuse, and the counts in it. Pure."""
 
 import json
 
