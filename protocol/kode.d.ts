@@ -410,6 +410,7 @@ export type NoticeCode =
   | "PromptLeftOut"
   | "RequestAdapted"
   | "SamplingDropped"
+  | "ServerFailed"
   | "StreamDamaged"
   | "StreamUnmarkedEnd"
   | "ToolChoiceDropped"

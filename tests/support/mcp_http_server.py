@@ -16,7 +16,11 @@ MEGABYTE = b"x" * 1_000_000
 
 
 class BadServer(ThreadingHTTPServer):
-    """`asked` are the requests as (method, headers); `other` is where it redirects to."""
+    """`asked` are the requests as (method, headers); `other` is where it redirects to.
+
+    `lost` is the status and body by which a server in the mode `sessions` says after its first
+    call that it has forgotten the session.
+    """
 
     daemon_threads = True
 
@@ -25,6 +29,7 @@ class BadServer(ThreadingHTTPServer):
         self.mode, self.other = mode, other
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.sent, self.owed = 0, 0
+        self.lost, self.session = (404, ""), 1
         self.over = threading.Event()
 
     @property
@@ -77,11 +82,23 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.over.wait()
         elif mode == "redirect_at_once" or (mode == "redirect" and method == "tools/call"):
             self.plain(307, location=self.server.other)
+        elif mode == "fails_at_once":
+            self.plain(503, "out of cheese")
+        elif mode == "slash" and not self.path.endswith("/"):
+            self.plain(self.server.lost[0], location=self.server.other)
+        elif mode == "sessions" and "id" in message and self.forgotten(method):
+            status, body = self.server.lost
+            kind = "text/event-stream" if body.startswith("data:") else "application/json"
+            body = body.replace("@ID", str(message["id"]))
+            self.plain(status, body, **{"content-type": kind})
         elif method == "tools/call":
             getattr(self, f"call_{mode}", self.call_well)(message["id"])
         elif method == "initialize":
             able = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-            self.answer(message["id"], {**able, "serverInfo": {"name": "bad", "version": "1"}})
+            result = {**able, "serverInfo": {"name": "bad", "version": "1"}}
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            session = {"mcp-session-id": f"s{self.server.session}"} if mode == "sessions" else {}
+            self.plain(200, body, **session)
         elif method == "tools/list":
             self.answer(message["id"], self.page(message.get("params", {}).get("cursor")))
         elif "id" in message:
@@ -89,6 +106,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.plain(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
         else:
             self.plain(202)
+
+    def forgotten(self, method: str) -> bool:
+        session = self.headers["mcp-session-id"]
+        return (
+            method not in ("initialize", "server/discover") and session != f"s{self.server.session}"
+        )
+
+    def call_sessions(self, number: int) -> None:
+        self.answer(number, {"content": [{"type": "text", "text": f"in s{self.server.session}"}]})
+        self.server.session = 2
 
     def page(self, cursor: str | None) -> dict[str, Any]:
         if self.server.mode != "many":

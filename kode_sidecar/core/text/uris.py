@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE = re.compile(r"/[A-Za-z][:|](?=[/\\]|$)")
-_RESOURCE = re.compile(r"(?<!\S)@([A-Za-z0-9_-]+):(\S+)")
+_RESOURCE = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
 _AFTER_WORDS = ".,;:!?)]，。；：！？）"
 _SAFE = "/:!$&'()*+,;=@"
 

@@ -5,7 +5,7 @@ their values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -16,8 +16,8 @@ from msgspec import Meta, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import ServerConfig, Source
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
-VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+NAME = re.compile(r"\w[\w.-]{0,63}")
+VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 MOST_SERVERS = 64
 Seconds = Annotated[float, Meta(gt=0, le=3_600)]
 
@@ -34,56 +34,84 @@ class _UserServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     trusted_tools: list[str] = []
     direct: bool = False
     login_hosts: list[str] = []
+    client_id: str = ""
+    client_secret: str = ""
+    client_metadata_url: str = ""
+    disabled: bool = False
     start_seconds: Seconds = 30.0
     call_seconds: Seconds = 120.0
 
 
 def user_servers(
-    raw: Mapping[str, Any], variables: Mapping[str, str], source: Source = "user"
+    raw: Mapping[str, Any],
+    variables: Mapping[str, str],
+    source: Source = "user",
+    problem: Callable[[str], None] | None = None,
 ) -> tuple[ServerConfig, ...]:
     """Return the servers of the setting `mcp`, in order; `variables` are the user's environment.
 
-    A header may use a variable as `${NAME}`. Raises KodeError `ConfigInvalid` naming the entry.
+    All words but names may use a variable as `${NAME}` or `${NAME:-default}`. An invalid entry goes
+    to `problem`; without it, raises KodeError `ConfigInvalid` naming the entry.
     """
     if len(raw) > MOST_SERVERS:
         raise KodeError("ConfigInvalid", f"`mcp`: at most {MOST_SERVERS} servers.")
-    return tuple(_user_server(str(name), entry, variables, source) for name, entry in raw.items())
+    found: list[ServerConfig] = []
+    for name, entry in raw.items():
+        try:
+            server = _user_server(str(name), entry, variables, source)
+        except KodeError as error:
+            if problem is None:
+                raise
+            problem(error.message)
+        else:
+            found += [] if server is None else [server]
+    return tuple(found)
 
 
 def _user_server(
     name: str, raw: object, variables: Mapping[str, str], source: Source
-) -> ServerConfig:
+) -> ServerConfig | None:
     where = f"`mcp.{name}`"
     try:
         entry = msgspec.convert(raw, _UserServer)
     except msgspec.ValidationError as error:
         raise KodeError("ConfigInvalid", f"{where}: {error}") from None
     check(name, where, program=bool(entry.command), address=bool(entry.url))
+    if entry.disabled:
+        return None
     missing = [one for one in entry.env if one not in variables]
     if missing:
         text = f"{where}: the environment variable {missing[0]} is not set."
         raise KodeError("ConfigInvalid", text)
+    fill = Filler(variables, where)
+    client = {
+        key: fill(value)
+        for key in ("client_id", "client_secret", "client_metadata_url")
+        if (value := getattr(entry, key))
+    }
     return ServerConfig(
         name,
-        tuple(entry.command),
-        entry.url,
+        tuple(map(fill, entry.command)),
+        fill(entry.url),
         {one: variables[one] for one in entry.env},
-        filled(entry.headers, variables, where),
+        {key: fill(value) for key, value in entry.headers.items()},
         str(Path(entry.folder).expanduser()) if entry.folder else "",
         tuple(entry.tools),
         tuple(entry.trusted_tools),
         direct=entry.direct,
         login_hosts=tuple(entry.login_hosts),
+        login_client=client,
         source=source,
         start_seconds=entry.start_seconds,
         call_seconds=entry.call_seconds,
+        shown=(entry.url,) if entry.url else tuple(entry.command),
     )
 
 
 def check(name: str, where: str, *, program: bool, address: bool) -> None:
     """Raise KodeError `ConfigInvalid` for a bad name, or unless exactly one of program and URL."""
     if not NAME.fullmatch(name):
-        text = f"{where}: a server's name has up to 32 letters, digits, `-` and `_`."
+        text = f"{where}: a server's name has up to 64 letters, digits, `-`, `_` and `.`."
         raise KodeError("ConfigInvalid", text)
     if program == address:
         text = f"{where}: give either `command`, as a list of words, or `url`."
@@ -104,13 +132,23 @@ def check_address(config: ServerConfig) -> None:
         raise KodeError("ConfigInvalid", text)
 
 
-def filled(values: Mapping[str, str], variables: Mapping[str, str], where: str) -> dict[str, str]:
-    """Replace each `${NAME}` in the values. Raises KodeError `ConfigInvalid` if it is not set."""
+class Filler:
+    """Replaces each `${NAME}` and `${NAME:-default}` in texts; `used` are the names it has met."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in variables:
-            text = f"{where}: the environment variable {found[1]} is not set."
-            raise KodeError("ConfigInvalid", text)
-        return variables[found[1]]
+    def __init__(self, variables: Mapping[str, str], where: str) -> None:
+        self.used: set[str] = set()
+        self._variables = variables
+        self._where = where
 
-    return {name: VARIABLE.sub(value, text) for name, text in values.items()}
+    def __call__(self, text: str) -> str:
+        """Return `text` filled in. Raises KodeError `ConfigInvalid` for a name that is not set."""
+        return VARIABLE.sub(self._value, text)
+
+    def _value(self, found: re.Match[str]) -> str:
+        name, default = found.groups()
+        self.used.add(name)
+        value = self._variables.get(name)
+        if value is None and default is None:
+            text = f"the environment variable {name} is not set. Set it, or write ${{{name}:-…}}."
+            raise KodeError("ConfigInvalid", f"{self._where}: {text}")
+        return value or default or ""

@@ -35,12 +35,14 @@ class ServerConfig:
     entry of a project's file, word for word; `borrowed` names the user's environment variables
     that it reads. `tools` names the tools on offer; empty offers all. `trusted_tools` run without
     asking. With `direct`, each tool is offered to the model by itself. `login_hosts` may serve the
-    log-in although they are not on the public internet. Times are in seconds.
+    log-in although they are not on the public internet; `login_client` holds what its owner or a
+    page on the web says of us. Times are in seconds. `shown` are the words of command or address as
+    written, without the values of variables. `unusable` says why it can never be started.
     """
 
     name: str
-    argv: tuple[str, ...] = ()
-    url: str = ""
+    argv: tuple[str, ...] = field(default=(), repr=False)
+    url: str = field(default="", repr=False)
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     folder: str = ""
@@ -48,11 +50,19 @@ class ServerConfig:
     trusted_tools: tuple[str, ...] = ()
     direct: bool = False
     login_hosts: tuple[str, ...] = ()
+    login_client: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     source: Source = "user"
     written: str = field(default="", repr=False)
     borrowed: tuple[str, ...] = ()
     start_seconds: float = 30.0
     call_seconds: float = 120.0
+    shown: tuple[str, ...] = ()
+    unusable: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its command or address, for people: without the values of variables."""
+        return " ".join(self.shown) or self.url or " ".join(self.argv)
 
     @property
     def fingerprint(self) -> str:
@@ -112,6 +122,8 @@ class Content(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     mime_type: str = ""
     uri: str = ""
     name: str = ""
+    title: str = ""
+    description: str = ""
     resource: Json = {}
 
 
@@ -172,6 +184,11 @@ def server_error(
         retryable=retryable,
         details={"server": server, "reason": reason, **details},
     )
+
+
+def reason(error: KodeError) -> object:
+    """Return the word for programs of a server that failed, None for another error."""
+    return (error.details or {}).get("reason")
 
 
 def quoted(words: str) -> str:

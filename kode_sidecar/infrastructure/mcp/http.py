@@ -13,8 +13,8 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import cast
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -31,6 +31,7 @@ from kode_sidecar.infrastructure.mcp.contracts import (
 )
 from kode_sidecar.infrastructure.mcp.event_stream import McpEvent, McpEventDecoder
 from kode_sidecar.infrastructure.mcp.header_params import header_value
+from kode_sidecar.infrastructure.mcp.messages import error_words, request_id
 from kode_sidecar.infrastructure.mcp.peer import MODERN, Peer
 from kode_sidecar.infrastructure.providers.endpoint import HostResponse
 
@@ -40,6 +41,10 @@ _TIMES = HttpTimeouts(first_byte=300.0, idle=300.0, pinged=math.inf)
 _SESSION = "mcp-session-id"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _RETRIES = 5
+_REDIRECTS = (301, 302, 307, 308)
+_LOST_STATUSES = (400, 404, 410)
+_SESSION_CODE = -32001
+_HEAD_BYTES = 2_000
 _WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
 
 
@@ -55,6 +60,7 @@ class ServerHost:
         self.base_url = config.url
         self._name = urlsplit(config.url).netloc
         self._http: HttpClient | None = None
+        self._opened: list[HttpClient] = []
 
     def host(self) -> str:
         """Return its name for error texts."""
@@ -72,14 +78,20 @@ class ServerHost:
     ) -> AsyncGenerator[HostResponse, None]:
         """Send a request to `url` itself; only recordings use `path`. Raises KodeError."""
         del path
-        self._http = self._http or HttpClient(self)
+        if self._http is None:
+            self._http = HttpClient(self)
+            self._opened.append(self._http)
         async with self._http.stream(method, "", body, headers, asker, timeouts) as response:
             yield response
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        for http in self._opened:
+            await http.aclose()
+
+    def move(self, url: str) -> None:
+        """Ask another address of the same host from now on."""
+        self.base_url, self._http = url, None
 
 
 class HttpChannel:
@@ -93,8 +105,8 @@ class HttpChannel:
         self._session = ""
         self._answers: dict[int, asyncio.Task[None]] = {}
         self._listening: asyncio.Task[None] | None = None
-        host = ServerHost(config)
-        self._host = wrap(host) if wrap else host
+        self._address = ServerHost(config)
+        self._host = wrap(self._address) if wrap else self._address
 
     async def send(
         self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
@@ -134,13 +146,14 @@ class HttpChannel:
         last_id, wait = "", _WAIT_SECONDS
         try:
             async with self._post(message, version, more) as response:
-                await self._refused(response)
+                if await self._refused(response, number):
+                    return
                 if message.get("method") == "initialize":
                     self._session = response.headers.get(_SESSION, "")
                 if _is_stream(response):
-                    last_id, wait = await self._events(response)
+                    last_id, wait = await self._events(response, number)
                 else:
-                    self._take(await self._body(response))
+                    self._take(await self._body(response), number, response.status)
             if version != MODERN:
                 await self._resume(number, last_id, wait, version)
         except KodeError as error:
@@ -165,11 +178,26 @@ class HttpChannel:
         body = msgspec.json.encode(message)
         for _ in range(_LOGINS):
             async with self._stream("POST", body, {**headers, **self._headers}) as response:
-                if not await self._authorized(response):
+                if not (self._moved(response) or await self._authorized(response)):
                     yield response
                     return
         async with self._stream("POST", body, {**headers, **self._headers}) as response:
             yield response
+
+    def _moved(self, response: HostResponse) -> bool:
+        """Return whether a redirect only adds or drops a slash at the end of the path, and follow.
+
+        All else is asked as `url` says: a redirect never chooses the host, or a way without TLS.
+        """
+        old = urlsplit(self._config.url)
+        new = urlsplit(urljoin(self._config.url, response.headers.get("location", "")))
+        same = new.hostname == old.hostname and new.port in (old.port, None)
+        if response.status not in _REDIRECTS or not same or self._address.base_url != old.geturl():
+            return False
+        if new.path == old.path or new.path.rstrip("/") != old.path.rstrip("/"):
+            return False
+        self._address.move(old._replace(path=new.path).geturl())
+        return True
 
     def _fixed(self, version: str) -> dict[str, str]:
         headers = dict(self._headers)
@@ -179,11 +207,14 @@ class HttpChannel:
             headers[_SESSION] = self._session
         return headers
 
-    async def _refused(self, response: HostResponse) -> None:
-        """Raise KodeError for a failed status, unless the body is a JSON-RPC error, an answer."""
+    async def _refused(self, response: HostResponse, number: int | None = None) -> bool:
+        """Return whether a failed status brought the answer to `number`, a JSON-RPC error.
+
+        Raises KodeError for any other failed status.
+        """
         status = response.status
         if status < 300:
-            return
+            return False
         if 300 <= status < 400:
             text = f"answered with a redirect (HTTP {status}), which is not followed: check `url`."
             raise server_error(self._config.name, text, "redirect", status=status)
@@ -193,20 +224,16 @@ class HttpChannel:
             text += " its `headers`."
             raise server_error(self._config.name, text, "unauthorized", status=status)
         data = await self._body(response)
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            message = msgspec.json.decode(data, type=dict[str, Any])
-            if "error" in message and message.get("id") is not None:
-                self._peer.receive(message)
-                return
-        if status == 404 and self._session:
-            text = "has forgotten this session: call again."
-            raise server_error(self._config.name, text, "session_lost", retryable=True)
+        if number is not None and self._take(data, number, status):
+            return True
+        if self._session and (status in _LOST_STATUSES or _names_session(data[:_HEAD_BYTES])):
+            raise self._lost()
         text = f"answered HTTP {status}."
         raise server_error(
             self._config.name, text, "status", status=status, retryable=status >= 500
         )
 
-    async def _events(self, response: HostResponse) -> tuple[str, float]:
+    async def _events(self, response: HostResponse, number: int | None = None) -> tuple[str, float]:
         """Pass on a stream's messages; return the last event's id and the seconds to wait.
 
         A broken connection counts as the end. Raises KodeError `ToolFailed` for too large an event.
@@ -216,7 +243,7 @@ class HttpChannel:
             while chunk := await response.read():
                 for event in self._fed(decoder, chunk):
                     if event.data:
-                        self._take(event.data)
+                        self._take(event.data, number, response.status)
         return decoder.last_id, (decoder.retry_ms or 1000 * _WAIT_SECONDS) / 1000
 
     def _fed(self, decoder: McpEventDecoder, chunk: bytes) -> list[McpEvent]:
@@ -259,9 +286,22 @@ class HttpChannel:
             newer, wait = await self._events(found)
         return newer or last_id, wait
 
-    def _take(self, data: bytes) -> None:
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._peer.receive(msgspec.json.decode(data, type=dict[str, Any]))
+    def _take(self, data: bytes, number: int | None, status: int) -> bool:
+        """Pass on the messages of a body or an event; return whether `number` is answered now."""
+        for message in self._peer.read(data, number):
+            if number is not None and self._session and _lost_session(message, number, status):
+                self._peer.fail(number, self._lost())
+            elif "error" in message or message.get("id") is None or status >= 300:
+                self._peer.receive(message, number if "method" not in message else None)
+            else:
+                self._peer.receive(message)
+        return number is not None and not self._peer.waits_for(number)
+
+    def _lost(self) -> KodeError:
+        """Forget the session, which the server has forgotten."""
+        self._session = ""
+        text = "has forgotten this session: call again."
+        return server_error(self._config.name, text, "session_lost", retryable=True)
 
     def _stream(
         self, method: str, body: bytes | None, headers: Mapping[str, str]
@@ -307,6 +347,22 @@ def _until_it_breaks() -> Generator[None]:
     except KodeError as error:
         if error.code != "Network":
             raise
+
+
+def _lost_session(message: Json, number: int, status: int) -> bool:
+    """Return whether an answer says that the session is unknown, in any of the ways in use."""
+    if "error" not in message or "method" in message:
+        return False
+    if status in (404, 410) or request_id(message.get("id")) != number:
+        return True
+    code, words = error_words(message)
+    timed_out = "time" in words.casefold()
+    return (code == _SESSION_CODE and not timed_out) or _names_session(words.encode())
+
+
+def _names_session(text: bytes) -> bool:
+    found = text.lower()
+    return b"session" in found or "会话".encode() in found
 
 
 def _routing(message: Json) -> dict[str, str]:

@@ -57,7 +57,13 @@ async def log_in(
                 text = f"was not agreed to within {seconds:g} seconds."
                 raise server_error(config.name, text, "unauthorized") from None
 
-        login = OAuth(config, TokenFile(tokens), visit, redirect_uri=callback.address)
+        login = OAuth(
+            config,
+            TokenFile(tokens),
+            visit,
+            redirect_uri=callback.address,
+            client=config.login_client,
+        )
         server = Server(
             config,
             McpHost(),

@@ -1,5 +1,7 @@
 """Reads the servers that a project's own files name: `mcpServers` in JSON, or a mapping in YAML.
 
+The words of other programs are understood too: `servers`, `httpUrl`, `cwd`, `enabled`.
+
 Project files are not trusted: each server waits for the user's approval of its whole entry.
 """
 
@@ -9,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.config import MOST_SERVERS, VARIABLE, check, filled
+from kode_sidecar.infrastructure.mcp.config import MOST_SERVERS, Filler, check
 from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
 from kode_sidecar.infrastructure.workspace.paths import Root
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
@@ -27,7 +29,18 @@ class _Entry(Struct, frozen=True, kw_only=True):
     args: list[str] = []
     env: dict[str, str] = {}
     url: str = ""
+    http_url: str = field(default="", name="httpUrl")
+    server_url: str = field(default="", name="serverUrl")
     headers: dict[str, str] = {}
+    type: str = ""
+    cwd: str = ""
+    disabled: bool = False
+    enabled: bool = True
+
+    @property
+    def address(self) -> str:
+        """The address, whichever way it is written."""
+        return self.url or self.http_url or self.server_url
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -109,7 +122,8 @@ def read_servers(
     servers: list[ServerConfig] = []
     for name, raw in list(_entries(text, file).items())[:MOST_SERVERS]:
         try:
-            servers.append(_server(name, raw, f"{file}, {name}", folder, variables))
+            server = _server(name, raw, f"{file}, {name}", folder, variables)
+            servers += [] if server is None else [server]
         except KodeError as error:
             problem(error.message)
     return servers
@@ -120,7 +134,7 @@ def _entries(text: str, file: str) -> Mapping[str, Any]:
     try:
         if file.endswith(".json"):
             whole = msgspec.json.decode(text, type=kind)
-            return msgspec.convert(whole.get("mcpServers", {}), kind)
+            return msgspec.convert(whole.get("mcpServers", whole.get("servers", {})), kind)
         return msgspec.convert(_yaml(text), kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise KodeError("ConfigInvalid", f"{file}: {error}") from None
@@ -135,24 +149,38 @@ def _yaml(text: str) -> object:
 
 def _server(
     name: str, raw: object, where: str, folder: Path, variables: Mapping[str, str]
-) -> ServerConfig:
+) -> ServerConfig | None:
     try:
         entry = msgspec.convert(raw, _Entry)
     except msgspec.ValidationError as error:
         raise KodeError("ConfigInvalid", f"{where}: {error}") from None
-    check(name, where, program=bool(entry.argv), address=bool(entry.url))
+    check(name, where, program=bool(entry.argv), address=bool(entry.address))
+    if entry.disabled or not entry.enabled:
+        return None
+    if entry.type == "sse":
+        text = (
+            f"{where}: the transport `sse` of 2024 is not spoken here: look for its http address."
+        )
+        raise KodeError("ConfigInvalid", text)
+    fill = Filler(variables, where)
+    here = {"workspaceFolder": str(folder)}
+    words = [_placed(word, here) for word in (*entry.argv, entry.address, entry.cwd)]
+    *argv, url, cwd = map(fill, words)
     return ServerConfig(
         name,
-        entry.argv,
-        entry.url,
-        filled(entry.env, variables, where),
-        filled(entry.headers, variables, where),
-        str(folder),
+        tuple(argv),
+        url,
+        {key: fill(_placed(value, here)) for key, value in entry.env.items()},
+        {key: fill(value) for key, value in entry.headers.items()},
+        str(folder / cwd),
         source="project",
         written=msgspec.json.encode(raw).decode(),
-        borrowed=_borrowed([*entry.env.values(), *entry.headers.values()]),
+        shown=(entry.address,) if entry.address else entry.argv,
+        borrowed=tuple(sorted(fill.used)),
     )
 
 
-def _borrowed(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sorted({name for value in values for name in VARIABLE.findall(value)}))
+def _placed(text: str, places: Mapping[str, str]) -> str:
+    for name, path in places.items():
+        text = text.replace(f"${{{name}}}", path)
+    return text

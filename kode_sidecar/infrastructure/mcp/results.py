@@ -56,7 +56,8 @@ def block_texts(block: Content, images: list[ImageBlock]) -> Iterator[str]:
                 kind = str(block.resource.get("mimeType") or "")
                 yield f"[{uri}] {_binary(kind, str(block.resource.get('blob') or ''), images)}"
         case "resource_link":
-            yield f"[{block.name or 'resource'}: {block.uri}]"
+            about = f" {block.description}" if block.description else ""
+            yield f"[{block.name or block.title or 'resource'}: {block.uri}{about}]"
         case _:
             yield _binary(block.mime_type, block.data, images)
 

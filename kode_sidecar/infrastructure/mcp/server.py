@@ -5,15 +5,13 @@ started again at the next call, after a pause that grows with each failure in a 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Literal, TypeVar, cast
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kode_sidecar.core.text.shown_text import hides_nothing
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
@@ -29,21 +27,19 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     Progress,
     ServerConfig,
     ServerListing,
-    as_object,
-    cleaned,
+    reason,
     server_error,
 )
 from kode_sidecar.infrastructure.mcp.header_params import are_sound, param_headers
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
-from kode_sidecar.infrastructure.mcp.peer import Channel, Peer
+from kode_sidecar.infrastructure.mcp.lists import Lists
+from kode_sidecar.infrastructure.mcp.messages import call_result
+from kode_sidecar.infrastructure.mcp.peer import STATEFUL, Channel, Peer
 from kode_sidecar.infrastructure.mcp.stdio import StdioChannel
 
 State = Literal["idle", "starting", "ready", "failed"]
-T = TypeVar("T", bound=Struct)
+R = TypeVar("R")
 
-_LIST_SECONDS = 30.0
-_MOST_PAGES, _MOST_ITEMS = 100, 2_000
-_MOST_LIST_BYTES = 4_000_000
 _MOST_PAUSE_SECONDS = 60.0
 
 
@@ -81,8 +77,8 @@ class Server:
     ) -> None:
         self.config = config
         self.allowed = allowed
-        self.state: State = "idle"
-        self.last_error = ""
+        self.state: State = "failed" if config.unusable else "idle"
+        self.last_error = config.unusable
         self._host = host if host.elicit else replace(host, elicit=self._elicit)
         self._elicits: list[Elicit] = []
         self._remembered = remembered
@@ -98,25 +94,46 @@ class Server:
         self._failures = 0
         self._not_before = 0.0
         self._listing: ServerListing | None = None
+        self._outdated = self._probed = False
+        self._holds_until = math.inf
+        self._version = ""
+        self._retiring: set[asyncio.Task[None]] = set()
 
     def known(self) -> ServerListing | None:
         """Return what the server offers, if that is known without starting it."""
         return self._listing or self._remembered.get(self.config.fingerprint)
 
     async def listing(self, *, again: bool = False) -> ServerListing:
-        """Return what the server offers, asked once per run. Raises KodeError `ToolFailed`."""
-        if self._listing is None or again:
-            peer = await self._ready()
-            self._listing = ServerListing(
-                version=peer.version,
-                tools=self._offered(await _listed(peer, "tools", McpTool)),
-                resources=await _listed(peer, "resources", McpResource),
-                prompts=await _listed(peer, "prompts", McpPrompt),
-                templates=await _templates(peer),
-            )
+        """Return what the server offers, asked once per run and after each change.
+
+        Raises KodeError `ToolFailed`.
+        """
+        if self._listing is None or again or self.changed:
+            self._outdated = False
+            try:
+                self._listing, self._holds_until = await self._use(self._asked_lists)
+            except BaseException:
+                self._outdated = True
+                raise
             self._remembered.put(self.config.fingerprint, self._listing)
             self._changed()
         return self._listing
+
+    @property
+    def changed(self) -> bool:
+        """True if the list is older than the server's last word on it."""
+        return self._outdated or self._now() >= self._holds_until
+
+    async def _asked_lists(self, peer: Peer) -> tuple[ServerListing, float]:
+        lists = Lists(peer)
+        listing = ServerListing(
+            version=peer.version,
+            tools=self._offered(await lists.tools()),
+            resources=await lists.optional("resources", McpResource),
+            prompts=await lists.optional("prompts", McpPrompt),
+            templates=await lists.optional("resources", McpTemplate, "templates"),
+        )
+        return listing, self._now() + lists.holds_seconds
 
     async def call(
         self,
@@ -143,7 +160,7 @@ class Server:
         finally:
             if elicit is not None:
                 self._elicits.remove(elicit)
-        return self._read(result, CallResult)
+        return call_result(result)
 
     async def read_resource(self, uri: str) -> Json:
         """Return the answer with a resource's `contents`. Raises KodeError `ToolFailed`."""
@@ -158,6 +175,8 @@ class Server:
         known = self.known()
         channel = self._channel
         tail = tuple(channel.stderr_tail) if isinstance(channel, StdioChannel) else ()
+        if self._peer is not None and self._peer.lenient:
+            tail += ("Some of its messages are no strict JSON; they were read leniently.",)
         return ServerReport(
             self.config.name,
             self.state,
@@ -174,6 +193,8 @@ class Server:
 
     async def close(self) -> None:
         """Close the connection and end the program, giving it time to exit."""
+        for task in tuple(self._retiring):
+            task.cancel()
         peer, self._peer = self._peer, None
         if peer is not None:
             await peer.close()
@@ -195,29 +216,54 @@ class Server:
         progress: Progress | None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
+        async def asked(peer: Peer) -> Json:
+            seconds = self.config.call_seconds
+            return await peer.request(
+                method, params, seconds=seconds, progress=progress, headers=headers
+            )
+
+        return await self._use(asked)
+
+    async def _use(self, ask: Callable[[Peer], Awaitable[R]]) -> R:
+        """Ask the server; with a new session and once more if it has forgotten the old one."""
         peer = await self._ready()
         try:
-            return await peer.request(
-                method,
-                params,
-                seconds=self.config.call_seconds,
-                progress=progress,
-                headers=headers,
-            )
+            return await ask(peer)
         except KodeError as error:
-            if (error.details or {}).get("reason") in (
-                "ended",
-                "session_lost",
-                "too_large",
-                "too_many",
-            ):
-                await self._lost(error)
+            await self._noted(peer, error)
+            if reason(error) != "session_lost":
+                raise
+        peer = await self._ready()
+        try:
+            return await ask(peer)
+        except KodeError as error:
+            await self._noted(peer, error)
             raise
+
+    async def _noted(self, peer: Peer, error: KodeError) -> None:
+        """Let go of a peer that can answer no more."""
+        if reason(error) in ("session_lost", "incomplete") and self.config.url:
+            if self._peer is peer:
+                self._peer = None
+                self._retire(peer)
+        elif reason(error) in ("ended", "too_large", "too_many"):
+            await self._lost(error, peer)
+
+    def _retire(self, peer: Peer) -> None:
+        """Close a peer once the other requests on it have ended, in the background."""
+        task = asyncio.create_task(peer.retire())
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
 
     async def _ready(self) -> Peer:
         async with self._starting:
+            if self._peer is not None and self._peer.ended:  # between two calls: nobody's failure
+                peer, self._peer = self._peer, None
+                await peer.close()
             if self._peer is not None:
                 return self._peer
+            if self.config.unusable:
+                raise KodeError("ToolFailed", self.config.unusable)
             if not self.allowed():
                 text = "is named by a file of this project and waits for the user's yes."
                 raise server_error(self.config.name, text, "not_allowed")
@@ -229,13 +275,27 @@ class Server:
                 self._peer = await self._start()
             except (KodeError, TimeoutError) as error:
                 failure = error if isinstance(error, KodeError) else self._slow()
-                await self._lost(failure)
+                await self._lost(failure, None)
                 raise failure from None
             self._failures, self.last_error = 0, ""
             self._set("ready")
             return self._peer
 
     async def _start(self) -> Peer:
+        """Start it; a program that did not survive the probe again, and without it."""
+        known = self._remembered.get(self.config.fingerprint)
+        version = self._version or (known.version if known else "")
+        try:
+            peer = await self._opened(version)
+        except (KodeError, TimeoutError) as error:
+            died = isinstance(error, TimeoutError) or reason(error) == "ended"
+            if not died or not self._probed:
+                raise
+            peer = await self._opened(STATEFUL[0])
+        self._version = peer.version
+        return peer
+
+    async def _opened(self, version: str) -> Peer:
         peer = Peer(self.config.name, self._host, self._forget_listing)
         channel: Channel
         if self.config.url:
@@ -250,11 +310,12 @@ class Server:
             async with asyncio.timeout(self.config.start_seconds):
                 if isinstance(channel, StdioChannel):
                     await channel.start(self._environment, self._find)
-                known = self._remembered.get(self.config.fingerprint)
-                await peer.open(channel, known.version if known else "")
+                await peer.open(channel, version)
         except BaseException:
             await channel.close()
             raise
+        finally:
+            self._probed = peer.probed and not self.config.url
         return peer
 
     def _slow(self) -> KodeError:
@@ -264,8 +325,10 @@ class Server:
         )
         return server_error(self.config.name, text, "slow_start", retryable=True)
 
-    async def _lost(self, error: KodeError) -> None:
-        peer, self._peer = self._peer, None
+    async def _lost(self, error: KodeError, peer: Peer | None) -> None:
+        if peer is not self._peer:
+            return  # another request has noticed it before
+        self._peer = None
         if peer is not None:
             await peer.close()
         self._failures += 1
@@ -279,8 +342,8 @@ class Server:
             return await self._elicits[-1](message, schema) if self._elicits else None
 
     def _forget_listing(self) -> None:
-        if self._listing is not None:  # a server may say so a thousand times
-            self._listing = None
+        if self._listing is not None and not self._outdated:  # a server may say so a thousand times
+            self._outdated = True
             self._changed()
 
     def _set(self, state: State) -> None:
@@ -295,52 +358,3 @@ class Server:
             if (not wanted or tool.name in wanted)
             and (not self.config.url or are_sound(tool.input_schema))
         )
-
-    def _read(self, result: Json, kind: type[T]) -> T:
-        try:
-            return msgspec.convert(result, kind, strict=False)
-        except msgspec.ValidationError as error:
-            text = f"answered with something else than the protocol says: {error}."
-            raise server_error(self.config.name, text, "wrong_shape") from None
-
-
-async def _listed(peer: Peer, what: str, kind: type[T]) -> tuple[T, ...]:
-    """Return all pages of a list, without unusable items; empty if it was not announced."""
-    return await _pages(peer, f"{what}/list", what, kind) if what in peer.capabilities else ()
-
-
-async def _templates(peer: Peer) -> tuple[McpTemplate, ...]:
-    """Return the resource templates; empty if the server does not support them."""
-    if "resources" not in peer.capabilities:
-        return ()
-    try:
-        return await _pages(peer, "resources/templates/list", "resourceTemplates", McpTemplate)
-    except KodeError:
-        return ()
-
-
-async def _pages(peer: Peer, method: str, what: str, kind: type[T]) -> tuple[T, ...]:
-    found: list[T] = []
-    cursor: Any = None
-    size = 0
-    for _ in range(_MOST_PAGES):
-        params: Json = {} if cursor is None else {"cursor": cursor}
-        page = await peer.request(method, params, seconds=_LIST_SECONDS)
-        items: object = page.get(what)
-        for item in cast(list[Any], items) if isinstance(items, list) else ():
-            size += len(msgspec.json.encode(item))
-            if size > _MOST_LIST_BYTES or len(found) >= _MOST_ITEMS:
-                return tuple(found)
-            if _is_named_plainly(item):
-                with suppress(msgspec.ValidationError):
-                    found.append(msgspec.convert(cleaned(item), kind, strict=False))
-        cursor = page.get("nextCursor")
-        if cursor is None:
-            break
-    return tuple(found)
-
-
-def _is_named_plainly(item: Any) -> bool:
-    """Return whether a person sees every character of the names that we would call it by."""
-    names = (as_object(item).get(key, "") for key in ("name", "uri", "uriTemplate"))
-    return all(isinstance(name, str) and hides_nothing(name) for name in names)

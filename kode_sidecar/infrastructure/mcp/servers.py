@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from kode_sidecar.core.text.shown_text import cut_line, one_line
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
@@ -24,6 +25,7 @@ MOST_CHARS = 64
 """The longest tool name that models accept."""
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]+")
 _TAIL_CHARS = 8
+_LINE_CHARS = 400
 
 
 class Found(Struct, frozen=True):
@@ -32,6 +34,13 @@ class Found(Struct, frozen=True):
     server: Server
     tool: McpTool
     name: str
+
+
+class Searched(Struct, frozen=True):
+    """Tools that fit a search, and a line for each server that could not be asked."""
+
+    found: tuple[Found, ...]
+    failed: tuple[str, ...] = ()
 
 
 class Offer(Struct, frozen=True):
@@ -46,6 +55,7 @@ class Servers:
 
     `project` returns the servers that the open folders name; `approvals` says which of them may
     start. `access` says how to reach a server at an address, and how to answer its refusals.
+    `problems` are the entries that no server could be made of.
     """
 
     def __init__(
@@ -61,11 +71,14 @@ class Servers:
         project: Callable[[], Sequence[ServerConfig]] = tuple,
         approvals: Approvals | None = None,
         access: Callable[[ServerConfig], Access] = lambda _: NO_ACCESS,
+        problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._servers: dict[str, Server] = {}
         self._frozen: dict[str, Offer] = {}
         self._project = project
         self._approvals = approvals or Approvals(None)
+        self._problems = problems
+        self._reported: dict[str, set[str]] = {}
 
         def make(config: ServerConfig) -> Server:
             return Server(
@@ -116,7 +129,9 @@ class Servers:
         server = self._servers.get(name)
         if server is None:
             known = ", ".join(self._servers) or "none"
-            text = f"There is no MCP server {name!r}. Configured: {known}."
+            text = " ".join(
+                (f"There is no MCP server {name!r}. Configured: {known}.", *self._wrong())
+            )
             raise KodeError("NotFound", text)
         return server
 
@@ -138,31 +153,43 @@ class Servers:
     def forget(self, session_id: str) -> None:
         """Drop the frozen offer of a session that has ended."""
         self._frozen.pop(session_id, None)
+        self._reported.pop(session_id, None)
 
-    async def search(self, query: str, server: str | None, most: int) -> list[Found]:
+    def news(self, session_id: str, texts: Sequence[str]) -> list[str]:
+        """Return those texts that were not returned for this session before."""
+        known = self._reported.setdefault(session_id, set())
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(new)
+        return new
+
+    async def search(self, query: str, server: str | None, most: int) -> Searched:
         """Return the tools that fit `query` best, at most `most`; an empty query fits all.
 
-        Servers without a stored list are started, in parallel. A server that fails or waits for
-        approval is left out unless `server` names it. Raises KodeError `NotFound`, `ToolFailed`.
+        Servers without a current list are started, in parallel. One that fails or waits for
+        approval is reported. Raises KodeError `NotFound`, and `ToolFailed` if `server` names it.
         """
+        failed: list[str] = []
         if server is not None:
             chosen = [self.get(server)]
             await chosen[0].listing()
         else:
-            chosen = [one for one in self._servers.values() if one.allowed()]
-            unknown = [one.listing() for one in chosen if one.known() is None]
-            await asyncio.gather(*unknown, return_exceptions=True)
+            chosen = list(self._servers.values())
+            failed += [line for line in await asyncio.gather(*map(_failure, chosen)) if line]
+            failed += self._wrong()
         found = [
             Found(one, tool, tool_name(one.config.name, tool.name))
             for one in chosen
-            if (known := one.known())
+            if one.allowed() and (known := one.known())
             for tool in known.tools
         ]
         words = {word.casefold() for word in _WORD.findall(query)}
         scored = [(_score(one, words), -at, one) for at, one in enumerate(found)]
         fitting = [entry for entry in scored if entry[0] > 0 or not words]
         fitting.sort(key=lambda entry: entry[:2], reverse=True)
-        return [one for _, _, one in fitting[:most]]
+        return Searched(tuple(one for _, _, one in fitting[:most]), tuple(failed))
+
+    def _wrong(self) -> list[str]:
+        return [_line(f"Not usable: {problem}") for problem in self._problems()]
 
     def all(self) -> Sequence[Server]:
         """Return all servers, in the order of the settings."""
@@ -179,6 +206,24 @@ class Servers:
         await asyncio.gather(*closing, return_exceptions=True)
 
 
+async def _failure(server: Server) -> str:
+    """Bring the list of a server up to date; return why that failed, empty if it did not."""
+    name, allowed = server.config.name, server.allowed()
+    if not allowed:
+        why = "waits for the user's yes: search with `server` to ask for it"
+        return f"The MCP server {name} {'was refused by the user' if allowed is False else why}."
+    try:
+        if server.known() is None or (server.changed and server.state == "ready"):
+            await server.listing()
+    except KodeError as error:
+        return _line(error.message)
+    return _line(server.last_error) if server.state == "failed" else ""
+
+
+def _line(text: str) -> str:
+    return cut_line(one_line(text), _LINE_CHARS)
+
+
 def _score(found: Found, words: set[str]) -> int:
     """Rate how well a tool fits: a word in its name counts three times one in its description."""
     name = f"{found.server.config.name} {found.tool.name} {found.tool.title}".casefold()
@@ -191,8 +236,8 @@ def tool_name(server: str, tool: str) -> str:
 
     It depends on server and tool alone, so it is the same in every session.
     """
-    plain = f"mcp__{server}__{_REFUSED.sub('_', tool)}"
-    if len(plain) <= MOST_CHARS and plain.endswith(f"__{tool}"):
+    plain = f"mcp__{_REFUSED.sub('_', server)}__{_REFUSED.sub('_', tool)}"
+    if len(plain) <= MOST_CHARS and plain == f"mcp__{server}__{tool}":
         return plain
     tail = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_TAIL_CHARS]
     return f"{plain[: MOST_CHARS - 1 - _TAIL_CHARS]}_{tail}"

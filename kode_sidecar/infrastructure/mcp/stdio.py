@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -152,13 +152,11 @@ class StdioChannel:
     def _take(self, line: bytes) -> None:
         if not line.strip():
             return
-        try:
-            message: object = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        messages = self._peer.read(line)
+        for message in messages:
+            self._peer.receive(message)
+        if not messages:
             self._note(line)  # many programs log to stdout
-            return
-        if isinstance(message, dict):
-            self._peer.receive(cast(Json, message))
 
     async def _read_errors(self) -> None:
         stderr = self._process.stderr

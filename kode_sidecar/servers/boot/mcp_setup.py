@@ -10,6 +10,7 @@ from msgspec import convert
 
 from kode_sidecar.agent.permissions import AskUserParams, Questions
 from kode_sidecar.agent.turns import ToolScope
+from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall
 from kode_sidecar.core.protocol import mcp as wire
 from kode_sidecar.core.protocol.process import Empty
@@ -73,12 +74,14 @@ class McpServers:
         variables: Mapping[str, str] = {**os.environ, **loaded.variables}
         self._trusted = trusted
         self._project = ProjectServers(workspace, files, trusted, variables)
-        self.problem = ""
+        wrong: list[str] = []
         own: dict[str, ServerConfig] = {}
         try:
-            own = {one.name: one for one in user_servers(loaded.settings.mcp, variables)}
+            found_in = user_servers(loaded.settings.mcp, variables, problem=wrong.append)
+            own = {one.name: one for one in found_in}
         except KodeError as error:
-            self.problem = error.message
+            wrong.append(error.message)
+        self.problem = " ".join(wrong)
         path = os.environ.get("PATH", os.defpath)
 
         def roots() -> list[Path]:
@@ -114,6 +117,7 @@ class McpServers:
             changed=self._report_change,
             project=self._project.read,
             approvals=Approvals(folder / "approved.json"),
+            problems=self._problems,
         )
 
     def tools(self, scope: ToolScope, questions: Questions) -> Sequence[Tool]:
@@ -136,8 +140,12 @@ class McpServers:
             params = AskUserParams(question, list(choices), several)
             return await questions.ask(params, call, scope.emit)
 
+        def notice(text: str) -> None:
+            turn_id = scope.turn().turn_id
+            scope.emit(Notice(turn_id=turn_id, code="ServerFailed", message=text, level="warning"))
+
         self._servers.refresh()
-        return mcp_tools(self._servers, scope.session_id, User(ask, choose))
+        return mcp_tools(self._servers, scope.session_id, User(ask, choose, notice))
 
     def for_run(self, names: Sequence[str]) -> tuple[Tool, Callable[[], Awaitable[None]]]:
         """Return the tool for a run's servers, and what closes them. The policy decides, no user.
@@ -150,7 +158,7 @@ class McpServers:
             text = f"`tools.servers`: your settings have no MCP server {unknown[0]!r} ({known})."
             raise KodeError("ConfigInvalid", text, details={"field": "tools.servers"})
         servers = self._open([replace(self._configs[name], direct=False) for name in names])
-        (tool,) = mcp_tools(servers, "", User(_yes, _nobody))
+        (tool,) = mcp_tools(servers, "", User(_yes, _nobody, lambda _: None))
         return tool, servers.close
 
     async def list(self) -> wire.McpListResult:
@@ -165,12 +173,15 @@ class McpServers:
         """Return the servers' state; starts none. `watched`: report changes from now on."""
         self._listed = self._listed or watched
         self._servers.refresh()
-        own = [self.problem] if self.problem else []
         return wire.McpListResult(
             servers=tuple(_view(server) for server in self._servers.all()),
-            problems=(*own, *self._project.problems),
+            problems=self._problems(),
             project_trusted=self._trusted(),
         )
+
+    def _problems(self) -> tuple[str, ...]:
+        own = [self.problem] if self.problem else []
+        return (*own, *self._project.problems)
 
     async def decide(self, params: wire.McpDecideParams) -> Empty:
         """Answer `kode/mcp/decide`. Raises KodeError `NotFound`, `StaleBase`, `Storage`."""
@@ -243,8 +254,8 @@ def _view(server: Server) -> wire.McpServerView:
         state=state,
         fingerprint=config.fingerprint,
         tools=convert(known.tools if known else (), _ToolViews, from_attributes=True),
-        command=config.argv,
-        url=config.url,
+        command=() if config.url else config.shown or config.argv,
+        url=config.where if config.url else "",
         folder=config.folder,
         variables=config.borrowed or tuple(sorted(config.environment)),
         version=report.version,

@@ -187,7 +187,10 @@ async def test_servers_are_searched_side_by_side_and_one_may_fail() -> None:
     )
     try:
         async with asyncio.timeout(HANG_SECONDS):
-            found = await servers.search("add numbers", None, 5)
+            searched = await servers.search("add numbers", None, 5)
+        found = searched.found
+        assert len(searched.failed) == 1
+        assert "The MCP server dead has ended." in searched.failed[0]
         assert [(one.server.config.name, one.tool.name) for one in found] == [("raw", "add")]
         assert found[0].name == "mcp__raw__add"
         assert servers.offer("s").names == ("raw", "dead")
