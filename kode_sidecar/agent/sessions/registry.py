@@ -289,7 +289,7 @@ class SessionRegistry:
                 "kode/session/attach, then send this again."
             )
         else:
-            text = f"There is no session {session_id!r}; create one with kode/session/new."
+            text = f"There is no session {session_id!r}: list the sessions, or begin a new one."
         raise KodeError("SessionNotFound", text)
 
 

@@ -26,6 +26,13 @@ from kode_sidecar.servers.lsp import Connection
 _AUTH_REQUIRED = -32000
 _NOT_FOUND = -32002
 # Errors for which ACP defines a number; all others keep our own.
+_WORDS = {
+    "kode/session/attach": "the editor that has it",
+    "kode/turn/cancel": "session/cancel",
+    "kode/turn/start": "session/prompt",
+    "kode/session/": "session/",
+}
+"""What errors of the layers below call the methods of our own protocol, and what that is here."""
 _NUMBERS = {"AuthRequired": _AUTH_REQUIRED, "SessionNotFound": _NOT_FOUND}
 
 
@@ -64,6 +71,8 @@ def _numbered(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return await result if inspect.isawaitable(result) else result
         except KodeError as error:
             error.rpc_code = _NUMBERS.get(error.code, error.rpc_code)
+            for ours, theirs in _WORDS.items():
+                error.message = error.message.replace(ours, theirs)
             raise
 
     return handle

@@ -1,7 +1,10 @@
 """Converts what a user sends to prompt blocks, and saved messages to updates that show them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from kode_sidecar.core.domain.message import (
     Block,
@@ -17,7 +20,14 @@ from kode_sidecar.core.domain.message import (
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.errors import KodeError
-from kode_sidecar.servers.acp.tool_cards import Json, diff_content, tool_call, tool_result
+from kode_sidecar.servers.acp.tool_cards import (
+    PLAN_TOOL,
+    Json,
+    diff_content,
+    plan_entry,
+    tool_call,
+    tool_result,
+)
 from kode_sidecar.servers.acp.types import (
     AudioContent,
     EmbeddedResource,
@@ -62,11 +72,16 @@ def replayed(
     """Yield the updates that show a saved conversation, message by message along its path."""
     diffs = _Diffs(change_sets)
     names: dict[str, tuple[str, str, list[Json]]] = {}
+    plans: dict[str, ToolUseBlock] = {}
     for message in messages:
         if message.origin in _OURS or message.role == "system":
             continue
         for block in message.content:
             match block:
+                case ToolUseBlock(name=name) if name == PLAN_TOOL:
+                    plans[block.tool_use_id] = block
+                case ToolResultBlock() if block.tool_use_id in plans:
+                    yield from _plan(plans.pop(block.tool_use_id), block)
                 case ToolUseBlock():
                     kept = diffs.take(message, block)
                     names[block.tool_use_id] = block.id, block.name, kept
@@ -80,6 +95,15 @@ def replayed(
                     yield from _chunk(message, block)
     for card_id, _, _ in names.values():  # calls whose turn was cut off
         yield {"sessionUpdate": "tool_call_update", "toolCallId": card_id, "status": "failed"}
+
+
+def _plan(call: ToolUseBlock, result: ToolResultBlock) -> Iterator[Json]:
+    """Yield the plan that a call has written."""
+    with suppress(msgspec.ValidationError):
+        steps = msgspec.convert(call.input.get("items"), list[dict[str, str]])
+        if result.status == "ok":
+            entries = [plan_entry(one.get("text", ""), one.get("state", "")) for one in steps]
+            yield {"sessionUpdate": "plan", "entries": entries}
 
 
 def _chunk(message: Message, block: Block) -> Iterator[Json]:

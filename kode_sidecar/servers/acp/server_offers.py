@@ -3,7 +3,8 @@
 The server expands `/server:prompt words`; a resource `@server:uri` is read and attached.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from kode_sidecar.core.domain.message import PromptBlock, TextBlock
 from kode_sidecar.core.protocol.mcp import McpBlocks, McpListResult, McpPromptParams, McpReadParams
@@ -11,6 +12,8 @@ from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.core.text.uris import named_resources
 from kode_sidecar.servers.acp.commands import Command, available_commands
 from kode_sidecar.servers.acp.tool_cards import Json
+
+_NOT_IN_WORDS = re.compile(r"[^\w.-]+")
 
 
 class ServerOffers:
@@ -44,7 +47,7 @@ class ServerOffers:
         texts = [_text(block) for block in blocks]
         named = any("@" in text or text.lstrip().startswith("/") for text in texts)
         listed = self._listed() if named else None
-        names = [server.name for server in listed.servers] if listed else []
+        names = {_alias(one.name): one.name for one in listed.servers} if listed else {}
         if not names:
             return blocks
         found: list[PromptBlock] = []
@@ -53,16 +56,21 @@ class ServerOffers:
             found += (await self._fill(filled)).input if filled else (block,)
         for text in texts:
             for name, uri in named_resources(text, names):
-                found += (await self._read(McpReadParams(name=name, uri=uri))).input
+                found += (await self._read(McpReadParams(name=names[name], uri=uri))).input
         return tuple(found)
 
 
-def _prompt_params(text: str, servers: list[str]) -> McpPromptParams | None:
+def _alias(server: str) -> str:
+    """Return a server's name as one word of a command: no space, no colon."""
+    return _NOT_IN_WORDS.sub("-", server)
+
+
+def _prompt_params(text: str, servers: Mapping[str, str]) -> McpPromptParams | None:
     head, _, words = text.strip().partition(" ")
     server, colon, prompt = head.removeprefix("/").partition(":")
     if not head.startswith("/") or not colon or server not in servers:
         return None
-    return McpPromptParams(name=server, prompt=prompt, words=words.strip())
+    return McpPromptParams(name=servers[server], prompt=prompt, words=words.strip())
 
 
 def _text(block: PromptBlock) -> str:
@@ -73,5 +81,5 @@ def _prompts(listed: McpListResult | None) -> Iterator[Command]:
     for server in listed.servers if listed else ():
         for prompt in server.prompts if server.state not in ("unapproved", "refused") else ():
             hint = one_line(" ".join(one.name for one in prompt.arguments))
-            name = one_line(f"{server.name}:{prompt.name}")
+            name = one_line(f"{_alias(server.name)}:{prompt.name}")
             yield Command(name, one_line(prompt.description) or name, hint)

@@ -20,6 +20,9 @@ from kode_sidecar.servers.acp.types import ToolKind as AcpToolKind
 
 Json = dict[str, Any]
 
+PLAN_TOOL = "update_plan"
+"""A call of it is shown as the plan that it writes, not as a card besides."""
+_PLAN_STATES = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
 _TITLE_CHARS = 120
 # What the user is asked and what the model notes for itself are no kinds of ACP.
 _KINDS: Mapping[ToolKind, AcpToolKind] = {
@@ -100,6 +103,11 @@ def text_content(content: str | Json) -> Json:
     """Return a content block of a card."""
     block = {"type": "text", "text": content} if isinstance(content, str) else content
     return {"type": "content", "content": block}
+
+
+def plan_entry(text: str, state: str) -> Json:
+    """Return a step of the model's plan."""
+    return {"content": text, "priority": "medium", "status": _PLAN_STATES.get(state, "pending")}
 
 
 def fenced(text: str, language: str = "") -> str:

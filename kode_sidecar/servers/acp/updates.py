@@ -28,8 +28,10 @@ from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.servers.acp.client import ClientAbilities
 from kode_sidecar.servers.acp.dialect import chunk_head
 from kode_sidecar.servers.acp.tool_cards import (
+    PLAN_TOOL,
     Json,
     diff_content,
+    plan_entry,
     text_content,
     tool_call,
     tool_kind,
@@ -37,7 +39,6 @@ from kode_sidecar.servers.acp.tool_cards import (
 )
 
 _CHUNKS = {TextBlock: "agent_message_chunk", ThinkingBlock: "agent_thought_chunk"}
-_PLAN_STATES = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
 _SCOUT_STATES = {"running": "in_progress", "reporting": "in_progress"}
 _AGAIN = "\n\n*[The connection broke; the answer begins again.]*\n\n"
 
@@ -183,7 +184,7 @@ class SessionUpdates:
         match event.block:
             case TextBlock() | ThinkingBlock():
                 self._text(event, event.block)
-            case ToolUseBlock():
+            case ToolUseBlock(name=name) if name != PLAN_TOOL:
                 self._call(event, event.block)
             case ToolResultBlock() if isinstance(event, BlockCompleted):
                 self._result(event.block)
@@ -252,10 +253,7 @@ class SessionUpdates:
 
     def _send_plan(self) -> None:
         """Send the whole plan, as each update replaces it: the model's steps, then its scouts."""
-        steps = [
-            {"content": item.text, "priority": "medium", "status": _PLAN_STATES[item.state]}
-            for item in self._plan
-        ]
+        steps = [plan_entry(item.text, item.state) for item in self._plan]
         self._notify({"sessionUpdate": "plan", "entries": [*steps, *self._scouts.values()]})
 
     def _proposed(self, event: ChangeSetUpdated) -> None:

@@ -6,8 +6,7 @@ of them share the model's client, the state folder and the records of sessions.
 
 import asyncio
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +23,7 @@ from kode_sidecar.core.settings import (
     load_settings,
     with_editor,
 )
+from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.workspace.documents import Documents
@@ -50,8 +50,7 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.infrastructure.providers.chat_client import ChatClient
     from kode_sidecar.servers.boot.agent import Agent
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-_NAME_CHARS = 32
+_NAME_CHARS = 64
 
 
 def run_acp(
@@ -243,22 +242,39 @@ class AcpApp:
 
 
 def _server_configs(servers: Sequence[McpServer]) -> "tuple[ServerConfig, ...]":
-    """Convert the client's MCP servers. Raises KodeError `InvalidParams` for `sse` or no target."""
+    """Convert the client's MCP servers, each under a name of its own.
+
+    One that cannot be used stays in the list and says why: it must not cost the session.
+    """
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig  # noqa: PLC0415
 
-    found: list[ServerConfig] = []
+    found: dict[str, ServerConfig] = {}
     for server in servers:
+        why = ""
         if server.type == "sse" or not (server.url or server.command):
-            text = f"The MCP server {server.name!r}: give a command, or a url of the type http."
-            raise KodeError("InvalidParams", text, details={"path": "$.mcpServers"})
-        found.append(
-            ServerConfig(
-                _NOT_IN_NAMES.sub("-", server.name)[:_NAME_CHARS] or "server",
-                (server.command, *server.args) if server.command else (),
-                server.url or "",
-                {one.name: one.value for one in server.env},
-                {one.name: one.value for one in server.headers},
-                source="editor",
+            why = (
+                f"The MCP server {one_line(server.name)} cannot be used: its client gives neither "
+                "a command nor a url of the type http (the transport `sse` is not spoken here)."
             )
+        name = _free_name(server.name, found)
+        found[name] = ServerConfig(
+            name,
+            (server.command, *server.args) if server.command else (),
+            server.url or "",
+            {one.name: one.value for one in server.env},
+            {one.name: one.value for one in server.headers},
+            source="editor",
+            unusable=why,
         )
-    return tuple(found)
+    return tuple(found.values())
+
+
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    """Return the client's name of a server on one line, numbered if another has it already."""
+    plain = one_line(without_controls(wanted)).strip() or "server"
+    name = cut_line(plain, _NAME_CHARS)
+    count = 1
+    while name in taken:
+        count += 1
+        name = f"{cut_line(plain, _NAME_CHARS - 5)} ({count})"
+    return name
