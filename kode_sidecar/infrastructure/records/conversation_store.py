@@ -390,5 +390,5 @@ def _stored(
 
 
 def _not_found(conversation_id: str) -> KodeError:
-    text = f"There is no session {conversation_id!r}; start one with kode/session/new."
+    text = f"There is no session {conversation_id!r}: list the sessions, or begin a new one."
     return KodeError("SessionNotFound", text)
