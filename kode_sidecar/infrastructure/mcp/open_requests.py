@@ -25,10 +25,14 @@ class OpenRequest:
     latest: float = 0.0
 
     def prolong(self) -> None:
-        """Give it its whole time again."""
-        if self.seconds is not None and self.limit.when() is not None and not self.limit.expired():
-            now = asyncio.get_running_loop().time()
-            self.limit.reschedule(min(now + self.seconds, self.latest))
+        """Give it its whole time again; a flood of notes moves the limit a few times only."""
+        when = self.limit.when()
+        if self.seconds is None or when is None or self.limit.expired():
+            return
+        now = asyncio.get_running_loop().time()
+        wanted = min(now + self.seconds, self.latest)
+        if wanted - when > self.seconds / 20:
+            self.limit.reschedule(wanted)
 
 
 class OpenRequests:
