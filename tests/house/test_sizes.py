@@ -20,7 +20,6 @@ SMALL = {
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",
-    "domain.notice_codes": "a table of the wire, which schema and reference are made from",
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",
     "recording.server_hosts": "MCP servers only, so that hosts of models load nothing of them",

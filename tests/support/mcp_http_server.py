@@ -3,6 +3,8 @@
 `bad_server("dies")` serves on this machine while its block runs. It speaks 2025-11-25.
 """
 
+# pyright: basic
+
 import json
 import threading
 from collections.abc import Iterator

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 ODD, LOG = sys.argv[1], sys.argv[2]
 GIVEN = json.loads(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -26,11 +27,11 @@ def put(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def say(message: dict) -> None:
+def say(message: dict[str, Any]) -> None:
     put(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
 
-def result(number: int, value: object) -> None:
+def result(number: Any, value: object) -> None:
     spelled = {
         "text_id": str(number),
         "float_id": float(number or 0),
@@ -39,11 +40,11 @@ def result(number: int, value: object) -> None:
     say({"id": spelled.get(ODD, number), "result": value})
 
 
-def refuse(number: object, text: str = "no such method") -> None:
+def refuse(number: Any, text: str = "no such method") -> None:
     say({"id": number, "error": {"code": -32601, "message": text}})
 
 
-def tool(name: str, **more: object) -> dict:
+def tool(name: str, **more: Any) -> dict[str, Any]:
     return {
         "name": name,
         "description": "It finds orders",
@@ -52,10 +53,10 @@ def tool(name: str, **more: object) -> dict:
     }
 
 
-TOOLS = [tool("orders")]
+TOOLS: list[dict[str, Any]] = [tool("orders")]
 
 
-def probed(number: object) -> None:
+def probed(number: Any) -> None:
     """The message of a generation that this server does not know."""
     if ODD == "leaves_at_probe":
         sys.stderr.write("expect initialize request\n")
@@ -70,12 +71,12 @@ def probed(number: object) -> None:
         sys.exit(0)
 
 
-def listed(number: object, cursor: object) -> None:
-    pages = {
+def listed(number: Any, cursor: Any) -> None:
+    pages: dict[str, Any] = {
         "standing": lambda: ([tool(f"t{n}") for n in range(8)], "same"),
         "counting": lambda: ([tool(f"t{n}") for n in range(8)], str(int(str(cursor or 0)) + 1)),
         "empty": lambda: ([tool(f"t{n}") for n in range(4 if cursor is None else 8)], ""),
-        "empty_pages": lambda: ([], str(int(str(cursor or 0)) + 1)),
+        "empty_pages": lambda: (TOOLS[:0], str(int(str(cursor or 0)) + 1)),
         "number": lambda: ([tool(f"t{n}") for n in range(cursor or 0, 8)], None if cursor else 4),
     }
     if ODD == "cursor_refused" and cursor is not None:
@@ -94,7 +95,7 @@ def listed(number: object, cursor: object) -> None:
         result(number, {"tools": TOOLS, **({"ttlMs": 0} if ODD == "changes_by_age" else {})})
 
 
-def called(number: object, params: dict) -> None:
+def called(number: Any, params: dict[str, Any]) -> None:
     token = params.get("_meta", {}).get("progressToken")
     if ODD == "raw":
         put(str(GIVEN).encode("latin-1").replace(b"@ID", str(number).encode()))
@@ -125,13 +126,14 @@ def called(number: object, params: dict) -> None:
         sys.exit(0)
 
 
-SUBSCRIBED: list = []
+SUBSCRIBED: list[Any] = []
 
 
-def answer(message: dict) -> None:
-    method, number, params = message.get("method"), message.get("id"), message.get("params") or {}
+def answer(message: dict[str, Any]) -> None:
+    method, number = message.get("method"), message.get("id")
+    params: dict[str, Any] = message.get("params") or {}
     modern = ODD in ("changes_on_request", "changes_by_age", "modern_now")
-    able = {"tools": {"listChanged": CHANGES}}
+    able: dict[str, Any] = {"tools": {"listChanged": CHANGES}}
     if ODD == "others_refused":
         able |= {"resources": {}, "prompts": {}}
     if method == "server/discover" and modern:

@@ -1,5 +1,7 @@
 """Servers that are programs: both generations, and all that a bad one does (F5)."""
 
+# pyright: basic
+
 import asyncio
 import os
 import subprocess

@@ -69,7 +69,7 @@ async def test_a_plan_is_shown_once_also_when_a_session_is_loaded(
         await world.client.prompt(session_id, "Go")
         before = len(world.client.of_kind("plan"))
         await world.client.request("session/close", {"sessionId": session_id})
-        place = {"cwd": str(world.project), "mcpServers": []}
+        place: Json = {"cwd": str(world.project), "mcpServers": []}
         await world.client.request("session/load", {"sessionId": session_id, **place})
         shown, *again = world.client.of_kind("plan")
         assert (before, again) == (1, [shown])
@@ -81,12 +81,13 @@ async def test_no_error_names_a_method_of_another_protocol(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with acp_world(tmp_path, monkeypatch, [], files=FILES) as world:
-        place = {"cwd": str(world.project), "mcpServers": []}
+        place: Json = {"cwd": str(world.project), "mcpServers": []}
         unknown = "ses_00000000000000000000000000"
+        more: dict[str, Json] = {"set_mode": {"modeId": "ask"}, "prompt": {"prompt": []}}
         for method in ("load", "resume", "fork", "close", "set_mode", "prompt"):
             params: Json = {"sessionId": unknown}
             params |= place if method in ("load", "resume", "fork") else {}
-            params |= {"set_mode": {"modeId": "ask"}, "prompt": {"prompt": []}}.get(method, {})
+            params |= more.get(method, {})
             with pytest.raises(AcpError) as raised:
                 await world.client.request(f"session/{method}", params)
             assert "kode/" not in str(raised.value), method
