@@ -324,8 +324,8 @@ async def test_models_are_listed_with_what_is_known_of_them(project: Path) -> No
         (logical,) = listed["logical"]
         assert (logical["name"], listed["default"]) == ("ide-chat", "ide-chat")
         assert logical["candidates"][:3] == [
-            {"name": "kimi/kimi-k2.7-code", "retired": True, "offered": False},
             {"name": "kimi/kimi-k3.1-pro", "retired": True, "offered": False},
+            {"name": "kimi/kimi-k2.7-code", "retired": True, "offered": False},
             {"name": "kimi/kimi-k3", "retired": True, "offered": False},
         ]
         await world.model.__aexit__(None, None, None)

@@ -127,7 +127,7 @@ async def test_a_retired_model_is_passed_over_and_said_once(project: Path) -> No
         session = await world.session()
         await world.turn(session, "a")
         await world.turn(session, "b")
-        notices = [n for n in session.notices if "kimi-k2.7-code" in n["message"]]
+        notices = [n for n in session.notices if "kimi-k3.1-pro" in n["message"]]
         assert len(notices) == 1
         assert "kimi-k2.6" in notices[0]["message"]
         refused = [r for r in world.model.requests if r.status == 404]

@@ -60,6 +60,8 @@ _K3 = ModelProfile(
     images=True,
     context_window=MILLION_AND_MORE,
     efforts=K3_EFFORTS,
+    # Without an effort it thinks at `max`, the dearest.
+    effort="high",
 )
 _K2_CODE = ModelProfile("kimi-k2.7-code", thinking="always", context_window=QUARTER_MILLION)
 _K2 = ModelProfile(
@@ -188,8 +190,15 @@ BUILTIN_PROVIDERS: Mapping[str, ProviderProfile] = {
 }
 
 LOGICAL_MODELS: Mapping[str, tuple[str, ...]] = {
-    # The model made for code first, then by price; models the host does not list are skipped.
-    "ide-chat": ("kimi-k2.7-code", "kimi-k3.1-pro", "kimi-k3", "kimi-k2.6"),
+    # The K2 series may end with 2026, so it comes second; the last one is asked only where a
+    # gateway still serves it. Models the host does not list are skipped.
+    "ide-chat": (
+        "kimi-k3.1-pro",
+        "kimi-k2.7-code",
+        "kimi-k3",
+        "kimi-k2.6",
+        "kimi-k2-turbo-preview",
+    ),
 }
 
 KNOWN_HOSTS: Mapping[str, ProviderProfile] = {

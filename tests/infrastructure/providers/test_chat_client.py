@@ -222,7 +222,7 @@ async def test_retired_models_are_passed_over(new_client: NewClient) -> None:  #
         events = await client.ask("ide-chat")
         asked = [sent.json["model"] for sent in server.requests if sent.method == "POST"]
         # The second one is not even asked: the host's own list lacks it.
-        assert asked == ["kimi-k2.7-code", "kimi-k3", "kimi-k2.6"]
+        assert asked == ["kimi-k3.1-pro", "kimi-k3", "kimi-k2.6"]
         assert text(events) == "Hi"
         assert isinstance(events[0], ResponseStarted)
         (notice,) = [event for event in events if isinstance(event, ModelNotice)]
@@ -233,6 +233,7 @@ async def test_retired_models_are_passed_over(new_client: NewClient) -> None:  #
             "kimi-k2.7-code",
             "kimi-k3.1-pro",
             "kimi-k3",
+            "kimi-k2-turbo-preview",
         }
         assert client.waited == []
 
@@ -253,7 +254,7 @@ async def test_a_host_that_serves_none_of_them(new_client: NewClient) -> None:  
         # Nothing is left, so the next question tries again from the start.
         server.answers[:] = [says("Hi")]
         assert text(await client.ask("ide-chat")) == "Hi"
-        assert server.requests[-1].json["model"] == "kimi-k2.7-code"
+        assert server.requests[-1].json["model"] == "kimi-k3.1-pro"
 
 
 async def test_a_model_the_user_chose_has_no_stand_in(new_client: NewClient) -> None:  # A2
