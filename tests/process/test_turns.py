@@ -340,7 +340,7 @@ async def test_doctor_names_every_setting_and_no_key(project: Path) -> None:  # 
         assert sources["mode"] == ("auto", "editor")
         assert sources["base_url"][1].startswith("environment")
         assert "sk-test-key-000" not in json.dumps(report)
-        command = {"command": "kode.doctor", "arguments": []}
+        command: dict[str, object] = {"command": "kode.doctor", "arguments": []}
         plain = await world.client.request("workspace/executeCommand", command, HANG_SECONDS)
         assert plain["settings"] == report["settings"]
 
