@@ -203,7 +203,7 @@ async def test_auto_says_when_the_editor_did_not_do_it(project: Path) -> None:
         session = await world.session(mode="auto")
         await world.turn(session, "edit")
         first, second = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
-        assert "not applied: the text there changed meanwhile" in first
+        assert "not applied: the editor did not apply it: read-only buffer." in first
         assert "not applied" in second
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 from contextlib import suppress
 
+from kode_sidecar.agent.edits.flights import refused
 from kode_sidecar.agent.edits.hunks import EditResult
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, FileEdit
@@ -11,6 +12,7 @@ from kode_sidecar.core.text.uris import canonical_key, path_to_uri
 from kode_sidecar.infrastructure.workspace.file_changes import FileChange
 from kode_sidecar.infrastructure.workspace.paths import Location
 
+_UNDONE = "the editor answered that it is done, but the files do not show it"
 LOOKS = 20
 """How often the files are looked at while an editor may still be at work."""
 
@@ -80,7 +82,9 @@ class FileEdits:
             self._watch.created(change.uri, change.place.path, change.lf_text)
 
     async def _send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
-        if not self._editor.can_change_files(change.kind) or not self._fits(change):
+        if not self._editor.can_change_files(change.kind):
+            return EditResult("conflict", reason=f"the editor cannot {change.kind} files")
+        if not self._fits(change):
             return EditResult("conflict")
         edit = FileEdit(
             label=label,
@@ -91,16 +95,15 @@ class FileEdits:
             ask=ask,
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
-        try:
+        answer = None
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._services.locks.answer_seconds):
                 answer = await self._editor.apply_edit(edit)
-        except TimeoutError:
-            answer = ApplyAnswer(applied=False)
         for look in range(LOOKS):
             if self._is_done(change, on_disk=on_disk):
                 self._forget(change.removes)
                 return EditResult("applied")
-            if not answer.applied and look:
+            if look and not (answer is not None and answer.applied):
                 break
             await self._pause()
         return self._judge(change, answer)
@@ -124,21 +127,21 @@ class FileEdits:
         on_disk = os.path.lexists(change.adds.real)
         return on_disk or self._workspace.open_document(change.adds) is not None
 
-    def _judge(self, change: FileChange, answer: ApplyAnswer) -> EditResult:
+    def _judge(self, change: FileChange, answer: ApplyAnswer | None) -> EditResult:
         """Return what to make of a change that does not show."""
         if change.kind == "create":
             document = self._workspace.open_document(change.place)
             if document is not None:
                 return EditResult("diverged", document.lf_text)
-        if not answer.applied:
-            return EditResult("conflict")
+        if answer is None or not answer.applied:
+            return EditResult("conflict", reason=refused(answer))
         if change.kind == "create":
             self._changes.assume_created(change)
             return EditResult("unconfirmed")
         if change.removes is not None and self._changes.unsaved(change.removes.real):
             self._forget(change.removes)
             return EditResult("unconfirmed")
-        return EditResult("conflict")
+        return EditResult("conflict", reason=_UNDONE)
 
     def _is_open(self, change: FileChange) -> bool:
         place = change.removes

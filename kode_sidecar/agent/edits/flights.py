@@ -24,6 +24,7 @@ UNANSWERED = (
 )
 LOST = "the file was closed, or went out of step with the editor, while the edit was on its way."
 
+
 Late = Callable[[Mapping[str, EditResult]], None]
 """Hears what the text shows of hunks whose edit was given up, by their ids."""
 
@@ -108,8 +109,7 @@ class Flight:
             return "the text that didChange then tells is not what the edit makes"
         if self.accepted:
             return "the editor answered that it is applied, but no didChange shows it"
-        reason = self.answer.reason if self.answer is not None else None
-        return f"the editor did not apply it: {reason or 'it gave no reason'}"
+        return refused(self.answer)
 
 
 @dataclass
@@ -119,6 +119,13 @@ class Followed:
     text: str
     flights: list[Flight] = field(default_factory=list[Flight])
     log: ChangeLog = field(default_factory=ChangeLog)
+
+
+def refused(answer: ApplyAnswer | None) -> str:
+    """Return why the editor did not do it, in its own words where it has some."""
+    if answer is None:
+        return "the editor did not answer in time"
+    return f"the editor did not apply it: {answer.reason or 'it gave no reason'}"
 
 
 def whole(hunk: Hunk, text: str, eol: str) -> str:

@@ -167,7 +167,7 @@ class HunkLedger:
                 continue  # an earlier edit of it stands, and was told
             hunk.replacement = choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
-            hunk.reason, hunk.diff = result.reason, result.diff
+            hunk.explain(result.reason, result.diff)
             states[hunk.id] = hunk.done_state
             if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
@@ -185,7 +185,7 @@ class HunkLedger:
         hunks = [self._hunks[key] for key in puts]
         hunks = [hunk for hunk in hunks if hunk.is_open or _is_another(hunk, puts[hunk.id])]
         for hunk in hunks:
-            hunk.reason = hunk.diff = None
+            hunk.explain(None, None)
             hunk.unconfirmed = False
             hunk.replacement = puts[hunk.id]
         self._settle(hunks, {hunk.id: hunk.done_state for hunk in hunks})

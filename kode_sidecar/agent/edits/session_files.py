@@ -222,11 +222,22 @@ class SessionFiles:
                 f"The file at {location.display} is there until the user accepts your "
                 f"{'deletion' if removing.kind == 'delete' else 'move'}. Choose another path.",
             )
+        self._check_parents(location)
         if self.exists(location):
             raise KodeError(
                 "ToolFailed", f"{location.display} exists already. Edit it, or choose another path."
             )
         return location
+
+    def _check_parents(self, location: Location) -> None:
+        """Raise KodeError if a folder of the place is a file, or is proposed as one."""
+        for folder in location.real.parents:
+            if not folder.is_relative_to(location.root.real):
+                return
+            adding = self._changes.adding(folder)
+            if adding is not None or (os.path.lexists(folder) and not folder.is_dir()):
+                name = self._workspace.display_path(folder)
+                raise KodeError("ToolFailed", f"{name} is a file, so nothing can be below it.")
 
     def exists(self, location: Location) -> bool:
         """Whether there is a file, or anything else, at a place; pending ones count."""

@@ -84,7 +84,10 @@ class TextEdits:
             if not order.todo(self._services.ledger) or not flights[-1].answered:
                 break
         order.over = True
-        results |= {key: EditResult("conflict") for key in texts if key not in results}
+        why = flights[-1].why_not(diverged=False)
+        sent = flights[-1].edits
+        lost = [key for key in texts if key not in results]
+        results |= {k: EditResult("conflict", reason=why if k in sent else None) for k in lost}
         self._explain(label, flights[-1], results)
         return results
 
@@ -318,7 +321,8 @@ class TextEdits:
             self._overlay.assume_applied(document, flight.text, flight.edits, inverses)
             results |= dict.fromkeys(rest, EditResult("unconfirmed"))
         else:
-            results |= dict.fromkeys(rest, EditResult("conflict"))
+            why = flight.why_not(diverged=False)
+            results |= dict.fromkeys(rest, EditResult("conflict", reason=why))
 
     def _look_on_disk(
         self, flight: Flight, document: Document, sent: SentEdit, results: dict[str, EditResult]

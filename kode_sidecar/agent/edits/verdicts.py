@@ -29,8 +29,8 @@ def _verdict(hunk: ProposedHunk) -> str:
             return f"{words.removesuffix('.')}{sent}. The text is now:{own}"
         case "rejected" if comment:
             return f"{words.removesuffix('.')}: {comment}"
-        case "stale" | "conflict" if hunk.reason is not None:
-            return f"not applied: {hunk.reason}"
+        case "stale" | "conflict" if hunk.reason:
+            return f"not applied: {hunk.reason.removesuffix('.')}."
         case "diverged":
             found = hunk.diff or "" if hunk.found is None else hunk.found
             return f"{words}{_quoted(found)}"

@@ -184,6 +184,11 @@ class ProposedHunk:
         """Whether the text may still show that it is applied."""
         return self.state == "proposed" or facts(self.state).is_failed
 
+    def explain(self, reason: str | None, diff: str | None) -> None:
+        """Record why it is not applied; an empty reason takes back one that clients hold."""
+        self.reason = reason or ("" if self.reason else None)
+        self.diff = diff
+
     def try_for(self, put: str | None) -> None:
         """Record a replacement that was sent but not seen in the text."""
         if put not in self.tried:

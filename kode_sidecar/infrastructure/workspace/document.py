@@ -135,6 +135,7 @@ class Document:
         self.encoding = encoding
         self._charset = charset
         self.saved_as = ""
+        self.differs_from_disk = False
         self.bom = bom
         self.is_open = is_open
         self.status = status

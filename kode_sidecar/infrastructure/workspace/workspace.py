@@ -57,6 +57,8 @@ The text is that of the document with pending edits in it.
 def default_view(document: Document) -> TextView:
     """Return the document's own text, without any session's pending edits."""
     note = "from the editor's open buffer" if document.is_open else "from disk"
+    if document.differs_from_disk:
+        note += ", which is not what the disk has"
     return TextView(document.lf_text, note)
 
 

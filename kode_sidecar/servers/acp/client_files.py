@@ -2,10 +2,12 @@
 
 ACP has no document sync, so we ask the client for a file before each read. A text that differs
 from the disk is unsaved and becomes an open document of the workspace. A text that equals the disk
-does not: the client may have read the disk itself.
+does not: the client may have read the disk itself. Nor does a text that equalled the disk when we
+last compared them, if only the disk has changed since: the client has not reloaded it yet.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ from kode_sidecar.core.text.text_edit import to_lf, with_eol
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import DecodedText, decode, encode
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
-from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.saving import (
     create_file,
@@ -62,6 +64,7 @@ class ClientFiles:
         self._session_id = session_id
         self._workspace = workspace
         self._documents = workspace.documents
+        self._synced: dict[str, str] = {}
 
     async def refresh(self, uri: str) -> None:
         """Open the file's document with the client's text, or close it if that text is saved.
@@ -79,7 +82,7 @@ class ClientFiles:
             if not _is_plain(before):
                 return
             told = await self._read(location)
-            if told is None or (before is not None and _same(told, before.text)):
+            if told is None or (before is not None and self._is_saved(location, told, before)):
                 self._documents.close(uri)
                 return
             after = await asyncio.to_thread(self._on_disk, location)
@@ -87,6 +90,9 @@ class ClientFiles:
                 self._client.serves_buffers = True
                 told = told.removeprefix(_MARK)
                 self._documents.show(uri, told, told)
+                document = self._documents.get(uri)
+                if document is not None:
+                    document.differs_from_disk = True
                 return
 
     async def apply(self, edit: DocumentEdit) -> ApplyAnswer:
@@ -137,11 +143,9 @@ class ClientFiles:
         return await self._write(edit, location, base, told)
 
     async def _apply_saved(self, edit: DocumentEdit, location: Location) -> ApplyAnswer:
-        found = await asyncio.to_thread(self._on_disk, location)
-        if found is None:
-            return _moved_on(location)
+        found = await asyncio.to_thread(self._look, location)
         told = await self._read(location) if _is_plain(found) else None
-        if told is not None and not _same(told, found.text):
+        if told is not None and not self._is_saved(location, told, found):
             await self.refresh(edit.uri)
             return _moved_on(location)
         if told is not None and self._client.writes_files and self._client.serves_buffers:
@@ -200,12 +204,22 @@ class ClientFiles:
             return None
         return answer.content if len(answer.content) <= MAX_FILE_BYTES else None
 
+    def _is_saved(self, location: Location, told: str, found: _OnDisk) -> bool:
+        """Return whether the client's text is that of the disk, or an older one of the disk."""
+        if _same(told, found.text):
+            self._synced[location.uri] = text_rev(_plain(told))
+            return True
+        return self._synced.get(location.uri) == text_rev(_plain(told))
+
+    def _look(self, location: Location) -> _OnDisk:
+        """Read the file on disk. Raises KodeError."""
+        data = read_regular(location)
+        return _OnDisk(data, decode(data, location.display, self._workspace.file_encoding))
+
     def _on_disk(self, location: Location) -> _OnDisk | None:
-        try:
-            data = read_regular(location)
-            return _OnDisk(data, decode(data, location.display, self._workspace.file_encoding))
-        except KodeError:
-            return None
+        with suppress(KodeError):
+            return self._look(location)
+        return None
 
 
 def _like(base: str, told: str) -> str:

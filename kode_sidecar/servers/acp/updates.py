@@ -23,6 +23,7 @@ from kode_sidecar.core.domain.agent_event import (
     ToolProgress,
     UsageUpdated,
 )
+from kode_sidecar.core.domain.change_set import UNSETTLED
 from kode_sidecar.core.domain.message import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.servers.acp.client import ClientAbilities
@@ -257,7 +258,7 @@ class SessionUpdates:
         self._notify({"sessionUpdate": "plan", "entries": [*steps, *self._scouts.values()]})
 
     def _proposed(self, event: ChangeSetUpdated) -> None:
-        """Show new hunks in the card of the call that proposes them."""
+        """Show new hunks in the card of the call that proposes them, and why some do not land."""
         card = self.editing()
         found = [
             diff_content(file, hunk)
@@ -265,8 +266,19 @@ class SessionUpdates:
             for hunk in file.hunks
             if hunk.kind is not None and hunk.state == "proposed"
         ]
+        lost = [
+            f"{file.path}: {hunk.reason}"
+            for file in event.files
+            for hunk in file.hunks
+            if hunk.state in UNSETTLED and hunk.reason
+        ]
         if card is not None and found:
             self.show(card, found)
+        for line in lost:
+            if card is not None:
+                self.show(card, [text_content(line)])
+            else:
+                self.notice("warning", line)
 
     def _summary(self, event: BlockCompleted) -> None:
         if isinstance(event.block, TextBlock) and self._client.shows_compaction:

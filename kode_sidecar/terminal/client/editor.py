@@ -157,7 +157,8 @@ class ClientEditor:
             plan = plan_edit(edit, self.opened, self.loaded, self.encoding)
             self._write(plan)
         except (ValueError, OSError) as error:
-            return EditPlan(), str(error)
+            reason = error.strerror if isinstance(error, OSError) else None
+            return EditPlan(), reason or str(error)
         self._carry_out(plan)
         return plan, None
 

@@ -40,6 +40,7 @@ class Labels:
             "undone": "undone",
         }
     )
+    not_applied: str = "not applied: {reason}"
     flags: str = "mind: {flags}"
     question: str = "asks"
     scout: str = "scout {title}: {state} · {calls} calls · {seconds} s"
@@ -94,6 +95,7 @@ CHINESE = Labels(
         "diverged": "未通过核对：编辑器中的文本不同",
         "undone": "已撤销",
     },
+    not_applied="未应用：{reason}",
     flags="注意：{flags}",
     question="询问",
     scout="侦察 {title}：{state} · {calls} 次调用 · {seconds} 秒",

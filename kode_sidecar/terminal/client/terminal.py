@@ -236,6 +236,8 @@ class Terminal:
             for hunk in file["hunks"]:
                 if "kind" not in hunk:
                     state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
+                    if reason := hunk.get("reason"):
+                        state = self._labels.not_applied.format(reason=one_line(reason))
                     self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
 
     def _scout_updated(self, event: Json) -> None:

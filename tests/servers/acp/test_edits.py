@@ -326,3 +326,81 @@ async def test_a_file_that_cannot_be_written_is_told(
         await world.client.prompt(session_id, "Translate")
         assert path.read_text() == APP
         assert "not applied" in results(world)
+
+
+async def test_a_write_that_the_client_refuses_is_told_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"app.py": APP}
+    async with acp_world(
+        tmp_path, monkeypatch, turn(edit("two", "zwei")), files=files, capabilities=FILES
+    ) as world:
+        client, path = world.client, world.project / "app.py"
+        client.files.texts[str(path)] = APP + "unsaved\n"
+
+        def refuse(_: str) -> None:
+            raise PermissionError(13, "permission denied by the editor")
+
+        client.files.before_write = refuse
+        session_id = await client.new(world.project)
+        await client.prompt(session_id, "Translate")
+        assert "permission denied by the editor" in results(world)
+        assert "changed meanwhile" not in results(world)
+        shown = client.of_kind("tool_call_update")[-1]["content"]
+        assert "permission denied by the editor" in str(shown)
+
+
+@pytest.mark.parametrize("unsaved_elsewhere", [False, True])
+async def test_a_buffer_that_the_client_has_not_reloaded_is_not_unsaved_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unsaved_elsewhere: bool
+) -> None:
+    """A command rewrites a file that is open and unchanged; then comes an edit."""
+    files = {"app.py": APP, "other.py": "x\n"}
+    responses = [
+        answer(tool_call("read_file", {"path": "app.py"})),
+        answer(tool_call("read_file", {"path": "other.py"})),
+        answer(text("Read.")),
+        answer(edit("two", "zwei")),
+        answer(text("Done.")),
+    ]
+    async with acp_world(
+        tmp_path, monkeypatch, responses, files=files, capabilities=FILES
+    ) as world:
+        client, path = world.client, world.project / "app.py"
+        client.files.texts[str(path)] = APP
+        if unsaved_elsewhere:  # then it is known to serve buffers, and is written through
+            client.files.texts[str(world.project / "other.py")] = "unsaved\n"
+        session_id = await client.new(world.project)
+        await client.prompt(session_id, "Read")
+        path.write_text("# formatted\n" + APP)
+        await client.prompt(session_id, "Translate")
+        wanted = "# formatted\none\nzwei\nthree\n"
+        now = client.files.texts[str(path)] if unsaved_elsewhere else path.read_text()
+        assert now == wanted
+
+
+async def test_a_second_edit_keeps_the_first_before_the_client_reloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"app.py": APP}
+    responses = turn(edit("two", "zwei"), edit("three", "drei"))
+    async with acp_world(
+        tmp_path, monkeypatch, responses, files=files, capabilities=FILES
+    ) as world:
+        client, path = world.client, world.project / "app.py"
+        client.files.texts[str(path)] = APP
+        session_id = await client.new(world.project)
+        await client.prompt(session_id, "Translate")
+        assert path.read_text() == "one\nzwei\ndrei\n"
+
+
+async def test_a_text_that_was_never_compared_is_told_to_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"app.py": "disk\n"}
+    async with acp_world(tmp_path, monkeypatch, turn(), files=files, capabilities=FILES) as world:
+        client = world.client
+        client.files.texts[str(world.project / "app.py")] = "buffer\n"
+        session_id = await client.new(world.project)
+        await client.prompt(session_id, "Read")
+        assert "open buffer, which is not what the disk has" in results(world)

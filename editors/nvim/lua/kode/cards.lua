@@ -223,6 +223,12 @@ function M.change_set(set, fold)
     local told, waits = counted(files[path])
     table.insert(lines, ('    %s · %s'):format(path, told))
     table.insert(marks, { row = #lines - 1, group = waits and 'KodeWaiting' or 'KodeDim' })
+    for _, hunk in ipairs(files[path]) do
+      if hunk.reason and hunk.reason ~= '' then
+        table.insert(lines, '      ' .. hunk.reason:gsub('%s+', ' '))
+        table.insert(marks, { row = #lines - 1, group = 'KodeError' })
+      end
+    end
   end
   return lines, marks
 end
