@@ -273,12 +273,8 @@ async def test_edits_apply_unasked_in_their_mode_only(
         await client.prompt(session_id, "Translate")
         assert client.permissions() == []
         assert (world.project / "app.py").read_text() == "one\nzwei\nthree\n"
-        assert any(
-            c["type"] == "diff"
-            for u in client.updates
-            for c in u.get("content", ())
-            if isinstance(c, dict)
-        )
+        shown = [one.get("content", ()) for one in client.of_kind("tool_call_update")]
+        assert any(one["type"] == "diff" for content in shown for one in content)
 
 
 async def test_a_cancel_takes_the_question_back_and_rejects(
