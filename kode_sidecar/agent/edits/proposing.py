@@ -90,7 +90,8 @@ class Proposer:
         self._status.see_verdicts(document)  # what stands there already is superseded by nothing
         shown = self._files.view(document).text_lf
         # A mistake shows before anyone is asked.
-        wanted = await apart(len(shown), partial(_rewritten, rewrite, document, shown))
+        size = len(shown) + int(getattr(rewrite, "weight", 0))
+        wanted = await apart(size, partial(_rewritten, rewrite, document, shown))
         name = self._workspace.display_path(document.key)
         question = _Question("Edit", name, {name: (path, document.uri)}, (shown, wanted))
         sensitive = await self._permit(question, call)
@@ -125,8 +126,9 @@ class Proposer:
             document, created = self._files.edited(path)
             before = created.lf_text if created else self._overlay.text_of(document)
             basis = None if created else self._announcer.basis(document)
+            size = len(before) + int(getattr(rewrite, "weight", 0))
             work = partial(_make, rewrite, document, before, known, basis)
-            made = work() if attempt == MAX_CHASES else await apart(len(before), work)
+            made = work() if attempt == MAX_CHASES else await apart(size, work)
             if basis is None or self._announcer.holds(document, basis):
                 return document, created, made
         raise AssertionError("a text that is worked on at once does not change")

@@ -15,15 +15,15 @@ from kode_sidecar.agent.tools.proposals import Rewrite
 from kode_sidecar.agent.tools.propose_edit import (
     ProposeEditParams,
     mended_edits,
-    rename,
 )
-from kode_sidecar.agent.tools.propose_file import NAMES
+from kode_sidecar.agent.tools.propose_file import ProposeFileParams
 from kode_sidecar.agent.tools.propose_patch import PATCH_NAMES, patch_in
 from kode_sidecar.agent.tools.text_rewrites import Overwrite, PatchChunks, QuotedEdits
 from kode_sidecar.core.text.file_patch import FileAdd, FilePatch, FileUpdate
 from kode_sidecar.core.text.growing_json import GrowingArguments
 from kode_sidecar.core.text.line_diff import diff_lines, split_lines
 from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.core.text.tool_arguments import fitted
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
@@ -73,7 +73,7 @@ def _patched(file: FilePatch) -> Iterator[BegunFile]:
 
 def _whole_file(texts: dict[str, str], shown: Freshness) -> Iterator[BegunFile]:
     given: dict[str, Any] = dict(texts)
-    rename(given, NAMES)
+    given, _ = fitted(given, ProposeFileParams)
     path, content = given.get("path"), given.get("content")
     if not isinstance(path, str) or not isinstance(content, str):
         return

@@ -153,6 +153,8 @@ def _outcome(
 ) -> ToolOutcome:
     place = params.directory if params.directory not in ("", ".", "./") else "the open folder"
     wanted = f' that match "{params.pattern}"' if params.pattern else ""
+    if params.pattern and not lines and place != "the open folder":
+        wanted += f", relative to {place}"
     shown = lines[:MAX_FILES]
     if len(shown) < len(lines):
         cut = cut or f"after {MAX_FILES:,} files"

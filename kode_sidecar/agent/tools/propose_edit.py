@@ -23,17 +23,15 @@ from kode_sidecar.agent.tools.text_rewrites import (
 )
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.file_patch import PatchReadings
+from kode_sidecar.core.text.tool_arguments import fitted
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
 
-# Wrong names that models use for the arguments of `propose_edit`.
-PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
-_EDITS_NAMES = ("edit", "replacements", "changes")
-_OLD_NAMES = ("old_string", "oldText", "old_str", "old_text", "oldString", "search")
-_NEW_NAMES = ("new_string", "newText", "new_str", "new_text", "newString", "replace")
+MAX_EDITS, MAX_CHARS = 1_000, 2_000_000
+"""What one call may hold."""
 
 
 class ProposeEditParams(Struct, forbid_unknown_fields=True):
@@ -48,7 +46,11 @@ class ProposeEditParams(Struct, forbid_unknown_fields=True):
 
     path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
     edits: (
-        Annotated[list[Replacement], Meta(min_length=1, description="The replacements.")] | None
+        Annotated[
+            list[Replacement],
+            Meta(min_length=1, description="The replacements."),
+        ]
+        | None
     ) = None
     base_rev: (
         Annotated[str, Meta(description="base_rev of your read_file; range needs it")] | None
@@ -107,11 +109,33 @@ def _card(given: EditCall) -> CallCard:
 
 
 def _accept(arguments: Mapping[str, Any]) -> EditCall:
+    _check_amount(arguments)
     patch = patch_in(arguments)
     if patch is not None:
         return EditCall(patch, ("a patch was read as edits",))
     given, repairs = mended_edits(arguments)
     return EditCall(msgspec.convert(given, ProposeEditParams, strict=False), repairs)
+
+
+def _check_amount(arguments: Mapping[str, Any]) -> None:
+    """Raise msgspec.ValidationError for more than one call may do, before anything is parsed."""
+    chars = edits = 0
+    waiting: list[object] = [arguments]
+    while waiting and chars <= MAX_CHARS:
+        one = waiting.pop()
+        if isinstance(one, str):
+            chars += len(one)
+        elif isinstance(one, list):
+            items = cast(list[object], one)
+            edits = max(edits, len(items))
+            waiting += items[:MAX_EDITS]
+        elif isinstance(one, Mapping):
+            waiting += cast(Mapping[str, object], one).values()
+    if chars > MAX_CHARS or edits > MAX_EDITS:
+        raise msgspec.ValidationError(
+            f"one call takes at most {MAX_EDITS:,} edits and {MAX_CHARS:,} characters. "
+            "Split it into several calls, or use propose_file with the action overwrite"
+        )
 
 
 def _rewrite(params: ProposeEditParams, shown: Freshness) -> QuotedEdits | LineEdit:
@@ -135,12 +159,13 @@ def _mixed(message: str) -> KodeError:
 
 def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments under their right names, and a list of the repairs."""
-    given = dict(arguments)
-    repairs = rename(given, {"path": PATH_NAMES, "edits": _EDITS_NAMES})
-    if "edits" not in given and not {*_OLD_NAMES, "old"}.isdisjoint(given):
-        names = (*_OLD_NAMES, *_NEW_NAMES, "old", "new", "replace_all", "replaceAll", "near_line")
-        given["edits"] = [{name: given.pop(name) for name in names if name in given}]
-        repairs.append("one edit beside `path` was read as a list of one in `edits`")
+    one, _ = fitted(arguments, Replacement)
+    given, told = fitted(arguments, ProposeEditParams)
+    repairs = list(told)
+    if "edits" not in given and "old" in one:
+        # Its names are corrected with those of the edits in a list.
+        given["edits"] = [{k: v for k, v in arguments.items() if k not in given}]
+        repairs = ["one edit beside `path` was read as a list of one in `edits`"]
     edits: object = given.get("edits")
     if isinstance(edits, str):
         edits = _parsed(edits)
@@ -155,23 +180,11 @@ def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
     return given, tuple(repairs)
 
 
-def rename(given: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Rename values in place to their right names, where those are free; return the renamings."""
-    repairs: list[str] = []
-    for right, others in names.items():
-        other = next((name for name in others if name in given), None)
-        if right not in given and other is not None:
-            given[right] = given.pop(other)
-            repairs.append(f"`{other}` was read as `{right}`")
-    return repairs
-
-
 def _renamed(edit: object, repairs: list[str]) -> object:
     if not isinstance(edit, dict):
         return edit
-    given = dict(cast(dict[str, Any], edit))
-    names = {"old": _OLD_NAMES, "new": _NEW_NAMES, "replace_all": ("replaceAll",)}
-    repairs += (repair for repair in rename(given, names) if repair not in repairs)
+    given, told = fitted(cast(dict[str, Any], edit), Replacement)
+    repairs += (repair for repair in told if repair not in repairs)
     return given
 
 

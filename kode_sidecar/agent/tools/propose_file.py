@@ -17,7 +17,6 @@ from kode_sidecar.agent.tools.proposals import (
     outcome,
     text_report,
 )
-from kode_sidecar.agent.tools.propose_edit import PATH_NAMES, rename
 from kode_sidecar.agent.tools.text_rewrites import (
     Overwrite,
     check_encodable,
@@ -26,18 +25,13 @@ from kode_sidecar.agent.tools.text_rewrites import (
 )
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.tool_arguments import fitted
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
-NAMES = {
-    "path": (*PATH_NAMES, "from", "source"),
-    "content": ("text", "contents", "file_text", "new_content"),
-    "to": ("target", "new_path", "destination", "move_to"),
-    "action": ("operation", "mode", "command"),
-}
 
 
 class ProposeFileParams(Struct, forbid_unknown_fields=True):
@@ -126,9 +120,8 @@ def _card(given: FileCall) -> CallCard:
 
 
 def _accept(arguments: Mapping[str, Any]) -> FileCall:
-    given = dict(arguments)
-    repairs = rename(given, NAMES)
-    return FileCall(msgspec.convert(given, ProposeFileParams, strict=False), tuple(repairs))
+    given, repairs = fitted(arguments, ProposeFileParams)
+    return FileCall(msgspec.convert(given, ProposeFileParams, strict=False), repairs)
 
 
 def _needed(value: str | None, name: str) -> str:

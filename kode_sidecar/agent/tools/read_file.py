@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.shown_text import CONTROL, cut_line, number_lines, without_controls
+from kode_sidecar.core.text.tool_arguments import usual_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
@@ -38,7 +39,7 @@ def read_file_tool(
     seen = files or workspace
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
-        document = await seen.load(params.path, "read")
+        document, params = await _load(seen, params)
         shown = seen.view(document)
         name = workspace.display_path(document.key)
         lines = split_lines(shown.text_lf)
@@ -57,6 +58,21 @@ def read_file_tool(
         return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
 
     return Tool("read_file", ReadFileParams, run, read_only=True, kind="read", card=_card)
+
+
+async def _load(
+    files: SessionFileView | Workspace, params: ReadFileParams
+) -> tuple[Document, ReadFileParams]:
+    """Return the document; a path that is none may have blanks around it, or end with a line."""
+    try:
+        return await files.load(params.path, "read"), params
+    except KodeError as error:
+        named = usual_path(params.path)
+        if named is None or error.code not in ("NotFound", "PathOutsideRoots"):
+            raise
+        path, first, last = named
+        read = ReadFileParams(path, params.start or first, params.end or last)
+        return await files.load(path, "read"), read
 
 
 def _card(params: ReadFileParams) -> CallCard:

@@ -16,7 +16,7 @@ from kode_sidecar.core.text.edit_tiers import Tier
 from kode_sidecar.core.text.edited_text import EditedText
 from kode_sidecar.core.text.file_patch import PatchChunk
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
-from kode_sidecar.core.text.omission import omission
+from kode_sidecar.core.text.omission import elision, omission
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.core.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
 from kode_sidecar.errors import KodeError
@@ -24,10 +24,13 @@ from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
+NOTEBOOKS = (".ipynb",)
 MAX_CHANGE_CHARS = 4_000
 """The most characters of a diff that a `stale` error shows."""
+_CHARS_OF_AN_EDIT = 5_000
 _DIFFERENCES = {
     "exact": "",
+    "canonical": "letters are composed otherwise there, and `new` was written in the same way",
     "trailing_blanks": "blanks at the ends of lines differ",
     "indentation": "the indentation differs, and `new` was moved along",
     "punctuation": "dashes, quotes, blanks or full-width signs differ",
@@ -53,9 +56,14 @@ def stale(path: str, read: str, now: str, what: str) -> KodeError:
     )
 
 
-def check_omission(new: str, known: str, which: str, *, confirm: bool = False) -> None:
-    """Raise KodeError if `new` has a placeholder for omitted text that `known` does not have."""
-    line = omission(new, known)
+def check_omission(
+    new: str, known: str, which: str, *, old: str = "", confirm: bool = False
+) -> None:
+    """Raise KodeError if `new` has a placeholder for omitted text that `known` does not have.
+
+    `old` is the text that `new` replaces.
+    """
+    line = omission(new, known) or elision(old, new)
     if line is None:
         return
     literal = (
@@ -93,8 +101,22 @@ def check_size(text: str, path: str) -> None:
         raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
 
 
+def check_kind(path: str) -> None:
+    """Raise KodeError for a notebook: its editor holds cells, and saves nothing else."""
+    if path.lower().endswith(NOTEBOOKS):
+        raise KodeError(
+            "NotEditable",
+            f"{path} is a notebook: its editor holds cells, not this JSON, so it is not edited as "
+            "text. Tell the user which cell to change, and write out its new code.",
+        )
+
+
 def check_finished(text: str, result: str, path: str) -> str:
-    """Return `result` with the final line end of `text`. Raises KodeError if nothing changed."""
+    """Return `result` with the final line end of `text`.
+
+    Raises KodeError if nothing changed, and as `check_kind`.
+    """
+    check_kind(path)
     if text.endswith("\n") and result and not result.endswith("\n"):
         result += "\n"
     check_size(result, path)
@@ -135,8 +157,14 @@ class QuotedEdits:
     tiers: list[Tier] = field(default_factory=list[Tier], init=False)
     notes: list[str] = field(default_factory=list[str], init=False)
 
+    @property
+    def weight(self) -> int:
+        """The characters of a text that take as long to edit once."""
+        return _CHARS_OF_AN_EDIT * len(self.edits)
+
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text. `near_line` counts lines of `text`."""
+        check_kind(self.path)
         self.tiers, self.notes = [], []
         edited = EditedText(text)
         done: list[tuple[int, int]] = []
@@ -154,7 +182,7 @@ class QuotedEdits:
             if isinstance(found, MatchError):
                 self._check_stale(document, text, old, new, which)
                 raise _no_match(found, which, several)
-            check_omission(new, result, which)
+            check_omission(new, result, which, old=old)
             check_encodable(new, document, self.path, result, found.edits[0].start)
             self.tiers.append(found.tier)
             self.notes += _notes(found, f"Edit {number}" if several else "It")
@@ -202,7 +230,7 @@ class LineEdit:
             lines = split_lines(text)
             old = "".join(lines[first - 1 : last])
             at = sum(map(len, lines[: first - 1]))
-            check_omission(new, text, "")
+            check_omission(new, text, "", old=old)
             check_encodable(new, document, self.path, text, at)
             if new.removesuffix("\n") == old.removesuffix("\n") and new:
                 raise refusal("identical", "The lines already read like that.")
@@ -260,7 +288,7 @@ class Overwrite:
                 "lines. Read the rest first, or change only what you know with propose_edit.",
             )
         if not self.confirmed:
-            check_omission(content, text, "", confirm=True)
+            check_omission(content, text, "", old=text, confirm=True)
             if 2 * len(content) < len(text):
                 raise refusal(
                     "placeholder",
@@ -290,8 +318,8 @@ class PatchChunks:
             found = locate_chunk(result, chunk)
             if isinstance(found, MatchError):
                 raise _no_match(found, which, several=True)
-            new = "".join(f"{line}\n" for line in chunk.new)
-            check_omission(new, result, which)
+            old, new = ("".join(f"{line}\n" for line in side) for side in (chunk.old, chunk.new))
+            check_omission(new, result, which, old=old)
             check_encodable(new, document, self.path, result, found.edits[0].start)
             self.tiers.append(found.tier)
             self.notes += _notes(found, f"{self.path}, chunk {number}")
@@ -310,7 +338,7 @@ class WholeText:
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text."""
         content = to_lf(self.content)
-        check_omission(content, text, f"{self.path}: ")
+        check_omission(content, text, f"{self.path}: ", old=text)
         check_encodable(content, document, self.path)
         return check_finished(text, content, self.path)
 
@@ -321,7 +349,7 @@ def _is_plain(old: str, new: str, document: Document) -> bool:
         new.encode(document.charset)
     except UnicodeEncodeError:
         return False
-    return old != new and omission(new, "") is None
+    return old != new and omission(new, "") is None and elision(old, new) is None
 
 
 def _no_match(error: MatchError, which: str, several: bool) -> KodeError:

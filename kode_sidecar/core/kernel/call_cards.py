@@ -9,17 +9,25 @@ from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.domain.message import CallLocation, ToolUseBlock
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool
 from kode_sidecar.core.text.shown_text import cut_line, one_line
+from kode_sidecar.core.text.tool_arguments import fitted
 from kode_sidecar.errors import KodeError
 
 _TITLE_CHARS = 160
 _MOST_PLACES = 20
 
 
-def read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-    """Parse arguments into what the tool's `run` gets. Raises msgspec.ValidationError."""
+def read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Parse arguments into what the tool's `run` gets, with notes of what was made of them.
+
+    A command runs as it was meant, or not at all: its arguments have no other names.
+    Raises msgspec.ValidationError.
+    """
     if tool.accept is not None:
-        return tool.accept(arguments)
-    return msgspec.convert(arguments, tool.params, strict=False)
+        return tool.accept(arguments), ()
+    notes: tuple[str, ...] = ()
+    if tool.spec is None and tool.kind != "run":
+        arguments, notes = fitted(arguments, tool.params)
+    return msgspec.convert(arguments, tool.params, strict=False), notes
 
 
 class CallCards:
@@ -47,7 +55,7 @@ class CallCards:
         if tool is None or tool.card is None or block.invalid_input is not None:
             return begun
         try:
-            card = tool.card(read_arguments(tool, block.input))
+            card = tool.card(read_arguments(tool, block.input)[0])
         except (msgspec.ValidationError, KodeError):
             return begun  # running the call reports what is wrong
         return msgspec.structs.replace(

@@ -28,6 +28,7 @@ from kode_sidecar.core.kernel.contracts import (
     TurnScope,
     tool_failure,
 )
+from kode_sidecar.core.text.tool_arguments import arguments_of
 from kode_sidecar.errors import KodeError
 
 MAX_CALLS = 100
@@ -141,14 +142,16 @@ class ToolRun:
             text = "The arguments were not a valid JSON object; send the call again, whole."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            params = read_arguments(tool, call.input)
+            params, notes = read_arguments(tool, call.input)
         except msgspec.ValidationError as error:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
+            if tool.spec is None:
+                text += f" Its arguments are {arguments_of(tool.params)}."
             return tool_failure(failure("InvalidArguments", text))
         try:
             outcome = await tool.run(params, self._call(call))
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
-            return outcome
+            return _with_notes(outcome, notes)
         except KodeError as error:
             return tool_failure(error_info(error))
         except Exception as error:
@@ -238,6 +241,15 @@ def bounded_output(text: str, limit: int, save: ArtifactSink) -> tuple[str, Blob
         artifact = None
         where = "the rest could not be kept"
     return f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]", artifact
+
+
+def _with_notes(outcome: ToolOutcome, notes: Sequence[str]) -> ToolOutcome:
+    if not notes:
+        return outcome
+    content = outcome.content or outcome.summary
+    return msgspec.structs.replace(
+        outcome, content=f"{content}\n[Your arguments were corrected: {'; '.join(notes)}.]"
+    )
 
 
 def _status(outcome: ToolOutcome) -> ResultStatus:

@@ -1,8 +1,9 @@
 """Finds where an edit of the model belongs. Pure; works on text with LF line ends.
 
-A quote is tried on a short ladder (`edit_tiers`): exact, blanks at the ends of lines, one shift of
-the indentation, look-alike punctuation. Each rung collects all places. One place is the answer;
-several are an error; none tries the next rung. Mere similarity never applies an edit.
+A quote is tried on a short ladder (`edit_tiers`): exact, letters composed otherwise, blanks at
+the ends of lines, one shift of the indentation, look-alike punctuation. Each rung collects all
+places. One place is the answer; several are an error; none tries the next rung. Mere similarity
+never applies an edit.
 """
 
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from kode_sidecar.core.text.canonical import composed, decomposed
 from kode_sidecar.core.text.edit_hints import ambiguous_text, line_span, not_found_text
 from kode_sidecar.core.text.edit_tiers import TIERS, QuotePlace, Tier
 from kode_sidecar.core.text.shown_text import strip_line_numbers
@@ -25,6 +27,7 @@ MAX_PLACES, MAX_LOOSE_PLACES = 2_000, 500
 _MAX_CHARS, _MAX_LINES = 20_000_000, 20_000
 _HOW: dict[Tier, str] = {
     "exact": "",
+    "canonical": ", composed and decomposed letters taken as equal",
     "trailing_blanks": ", blanks at the ends of lines aside",
     "indentation": ", its indentation aside",
     "punctuation": ", with other dashes, quotes or blanks",
@@ -131,7 +134,7 @@ def _climb(
 
 
 def _most_places(tier: Tier, reading: _Reading) -> int:
-    if tier == "exact":
+    if tier in ("exact", "canonical"):
         return max(1, min(MAX_PLACES, _MAX_CHARS // len(reading.old)))
     lines = reading.old.count("\n") + reading.new.count("\n") + 1
     return max(1, min(MAX_LOOSE_PLACES, _MAX_LINES // lines))
@@ -174,6 +177,9 @@ def _disjoint(places: Sequence[QuotePlace]) -> list[QuotePlace]:
 
 def _repairs(old: str, new: str) -> Iterator[_Reading]:
     """Yield other readings of a quote that fits nowhere, with what was changed."""
+    for form, named in ((composed, "composed"), (decomposed, "decomposed")):
+        if form(old) != old:
+            yield _Reading(form(old), form(new), f"letters were {named} as in the file")
     bare = strip_line_numbers(old)
     repair = ""
     if bare is not None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from kode_sidecar.core.text.canonical import canonical_spans, composed, in_form_of
 from kode_sidecar.core.text.line_diff import diff_lines
-from kode_sidecar.core.text.look_alikes import folded, with_own_punctuation
+from kode_sidecar.core.text.look_alikes import folded, sources_in, with_own_punctuation
 from kode_sidecar.core.text.text_edit import Edit
 
-Tier = Literal["exact", "trailing_blanks", "indentation", "punctuation"]
+Tier = Literal["exact", "canonical", "trailing_blanks", "indentation", "punctuation"]
 
 _BLANKS = " \t"
 
@@ -43,6 +44,16 @@ def exact_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
         yield QuotePlace(start, end, Edit(start, end, new))
 
 
+def canonical_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
+    """Yield where `old` occurs with letters composed otherwise; new ones are written as there."""
+    sources: list[int | None] | None = None
+    plain = composed(new)
+    for start, end in canonical_spans(text, old):
+        sources = sources_in(composed(old), plain) if sources is None else sources
+        there = text[start:end]
+        yield QuotePlace(start, end, Edit(start, end, in_form_of(there, sources, plain)), there)
+
+
 def trailing_blank_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Yield whole lines that differ from `old` in blanks at their ends."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
@@ -55,13 +66,21 @@ def indented_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Yield whole lines that are indented more or less than `old`, all by the same blanks.
 
     One prefix is added or removed, or tabs replace spaces or the reverse. `new` is shifted as far;
-    it must have the least indentation of `old`.
+    it must have the least indentation of `old`. Or each tab stands for the same number of blanks,
+    at all levels.
     """
     old_lines, new_lines = old.split("\n"), new.split("\n")
     level = _depth(old_lines) == _depth(new_lines) or not any(map(str.strip, new_lines))
     for start, end, lines in _windows(text, old, _without_indent):
         shift = _uniform_shift(old_lines, lines)
         if shift is None:
+            scale = _tab_scale(old_lines, lines)
+            moved = _scaled(new_lines, *scale) if scale is not None else None
+            if moved is not None:
+                edit = Edit(start, end, _merged(lines, old_lines, new_lines, moved))
+                yield QuotePlace(start, end, edit, scale)
+            elif scale is not None:
+                yield QuotePlace(start, end, None, scale)
             continue
         moved = _moved(new_lines, *shift) if level else None
         edit = None
@@ -80,6 +99,7 @@ def punctuation_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
 
 TIERS: tuple[tuple[Tier, FindPlaces], ...] = (
     ("exact", exact_places),
+    ("canonical", canonical_places),
     ("trailing_blanks", trailing_blank_places),
     ("indentation", indented_places),
     ("punctuation", punctuation_places),
@@ -169,6 +189,34 @@ def _uniform_shift(old: Sequence[str], there: Sequence[str]) -> tuple[str, str] 
         if _is_shift(taken, given) and all(_shifts(a, b, taken, given) for a, b in pairs):
             return taken, given
     return None
+
+
+def _tab_scale(old: Sequence[str], there: Sequence[str]) -> tuple[int, bool] | None:
+    """Return how many blanks stand for a tab in all lines, and whether `there` has the tabs."""
+    scales: set[tuple[int, bool]] = set()
+    for quoted, line in zip(old, there, strict=True):
+        one, other = _indent(quoted), _indent(line)
+        if not quoted.strip(_BLANKS) or one == other == "":
+            continue
+        to_tabs = {*other} == {"\t"}
+        blanks, tabs = (one, other) if to_tabs else (other, one)
+        if {*blanks} != {" "} or {*tabs} != {"\t"} or len(blanks) % len(tabs):
+            return None
+        scales.add((len(blanks) // len(tabs), to_tabs))
+    return scales.pop() if len(scales) == 1 else None
+
+
+def _scaled(lines: Sequence[str], width: int, to_tabs: bool) -> list[str] | None:
+    """Return the lines with tabs for blanks, or the reverse; None if an indentation is mixed."""
+    source, target = (" " * width, "\t") if to_tabs else ("\t", " " * width)
+    result: list[str] = []
+    for line in lines:
+        indent = _indent(line)
+        count, rest = divmod(len(indent), len(source))
+        if line.strip(_BLANKS) and (rest or indent != source * count):
+            return None
+        result.append(target * count + line[len(indent) :] if line.strip(_BLANKS) else line)
+    return result
 
 
 def _is_shift(taken: str, given: str) -> bool:

@@ -11,9 +11,9 @@ from itertools import groupby
 from kode_sidecar.core.text.line_diff import diff_lines, split_lines
 from kode_sidecar.core.text.text_edit import common_prefix, common_suffix
 
-_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63"
-_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032"
-_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u02d7\ufe58\ufe63"
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u02bc\u02b9\u00b4"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u02ba\u301d\u301e\u301f"
 _ODD_BLANKS = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _FULL_WIDTH = [c for c in range(0xFF01, 0xFF5F) if not chr(c).isalnum()]
 _PUNCTUATION = {
@@ -36,7 +36,7 @@ def folded(text: str) -> str:
 
 def with_own_punctuation(there: str, old: str, new: str) -> str:
     """Return `new` with the punctuation of `there`, which reads as `old` but for look-alikes."""
-    sources = _sources(old, new)
+    sources = sources_in(old, new)
     plain_old, plain_new = folded(old), folded(new)
     old_pairs, new_pairs = set(_pairs(plain_old)), list(_pairs(plain_new))
     paired = {at for pair in new_pairs for at in pair}
@@ -61,7 +61,7 @@ def with_own_punctuation(there: str, old: str, new: str) -> str:
     )
 
 
-def _sources(old: str, new: str) -> list[int | None]:
+def sources_in(old: str, new: str) -> list[int | None]:
     """Return for each character of `new` its source in `old`, None for a new one.
 
     Equal lines have sources; so do the common characters at both ends of changed lines.

@@ -2,6 +2,9 @@
 
 import re
 
+from kode_sidecar.core.text.line_diff import diff_lines
+
+_BARE = re.compile(r"^[ \t]*(?:\.{3}|…)[ \t]*$", re.MULTILINE)
 _BRACKETED = re.compile(r"[(\[<（【]+([^)\]>）】]*)[)\]>）】]+")
 _COMMENT = re.compile(r"(?://+|#+|/\*+|\*|<!--|\{/\*|--|;+|%+|\"\"\"|')\s*(.*?)\s*(?:\*/\}?|-->)?")
 _LEFT = r"(?:the )?(?:rest|remainder|remaining|existing|previous|unchanged|other|omitted|same)\b"
@@ -47,6 +50,22 @@ def omission(text: str, known: str = "") -> str | None:
             there = there if there is not None else {other.strip() for other in known.split("\n")}
             if line not in there:
                 return line
+    return None
+
+
+def elision(old: str, new: str) -> str | None:
+    """Return a bare `...` of `new` that stands in place of several lines of `old`.
+
+    One in place of one line, or of none, is code: the body of a stub.
+    """
+    if not _BARE.search(new):
+        return None
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    for a0, a1, b0, b1 in diff_lines(old_lines, new_lines):
+        gone = sum(map(bool, map(str.strip, old_lines[a0:a1])))
+        bare = [line for line in new_lines[b0:b1] if _BARE.fullmatch(line)]
+        if bare and gone > max(1, len(bare)):
+            return bare[0].strip()
     return None
 
 
