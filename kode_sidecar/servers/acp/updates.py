@@ -23,7 +23,7 @@ from kode_sidecar.core.domain.agent_event import (
     ToolProgress,
     UsageUpdated,
 )
-from kode_sidecar.core.domain.change_set import UNSETTLED
+from kode_sidecar.core.domain.hunk_state import UNSETTLED
 from kode_sidecar.core.domain.message import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.servers.acp.client import ClientAbilities
