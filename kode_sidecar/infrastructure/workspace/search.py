@@ -135,9 +135,10 @@ class Search:
         """Say what was not searched. Files open in the editor were, whatever they are on disk."""
         matches = compile_glob(query.glob or "**")
         encoding = self.workspace.file_encoding or FALLBACK_ENCODING
+        fits = any(match.note.startswith("read as") for match in result.matches)
+        decode = not query.text.isascii() and not fits  # else they were searched
         found = Unsearched()
         for target in targets:
-            decode = not query.text.isascii()
             here = await asyncio.to_thread(count_left_out, target, matches, decode=decode)
             found.counts += here.counts
             found.complete = found.complete and here.complete
