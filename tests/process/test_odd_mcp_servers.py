@@ -61,7 +61,7 @@ async def test_a_server_that_ends_at_a_probe_or_between_calls_serves_each_call(
     tmp_path: Path, oddity: str, started: int
 ) -> None:
     log = tmp_path / "log"
-    server = odd(oddity, log, start_seconds=2 if oddity == "hangs_at_probe" else 30)
+    server = odd(oddity, log, start_seconds=12 if oddity == "hangs_at_probe" else 30)
     told, _ = await play(tmp_path, {"odd": server}, [CALL, CALL])
     assert [one.splitlines()[-1] for one in told] == ["well", "well"]
     methods = log.read_text(encoding="utf-8").split()
