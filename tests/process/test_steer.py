@@ -46,6 +46,7 @@ class Talk:
     done: asyncio.Event = field(default_factory=asyncio.Event)
     due: list[int] = field(default_factory=list[int])
     events: int = 0
+    refused: bool = False  # the last request, by the host
 
     def start(self) -> None:
         """Start the next turn, with moments to interrupt it."""
@@ -112,10 +113,11 @@ class Talks:
 
     def _respond(self, body: dict[str, Any]) -> RecordedResponse:
         random = self._random
-        if random.random() < 0.05:
+        talk = self.by_session[body["prompt_cache_key"]]
+        talk.refused = random.random() < 0.05 and not talk.refused  # twice means its content
+        if talk.refused:
             return failure(400, "invalid_request_error", "not today")
         gate = f"gate {len(self.model.chats)}"
-        talk = self.by_session[body["prompt_cache_key"]]
         self._waiting.append(asyncio.create_task(self._near_the_end(gate, talk)))
         words = text("some words more", size=random.choice((3, 5, 20)))
         if random.random() < 0.2:

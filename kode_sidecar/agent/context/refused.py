@@ -1,13 +1,16 @@
 """Leaves out of requests what the model's host refused for what it holds.
 
 A prompt that a content filter or a check of pictures refuses would make every later request fail,
-too. It stays in the conversation and is sent again only while nothing newer was asked.
+too. It stays in the conversation and is sent again only while nothing newer was asked. Where the
+host gives no such reason, two refusals without an answer between them count: one may be a mishap,
+and then no word of the user's may be lost.
 """
 
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from kode_sidecar.core.domain.error_info import UNNAMED
 from kode_sidecar.core.domain.message import REFUSED, Message, TextBlock, ToolResultBlock
 
 _LEFT_OUT = (TextBlock(text="[Left out: the model's host refused to read this.]"),)
@@ -20,24 +23,25 @@ def without_refused(messages: Iterable[Message]) -> list[Message]:
     each call needs one.
     """
     found: list[Message] = []
-    answered, refused = 0, 0
+    answered, refused, unnamed = 0, 0, 0
     for message in messages:
         if message.is_api_error_message:
-            if REFUSED in message.meta:
+            unnamed += message.meta.get(REFUSED) == UNNAMED
+            if REFUSED in message.meta and (unnamed > 1 or message.meta[REFUSED] != UNNAMED):
                 refused = len(found)
         elif message.role == "assistant":
-            answered = len(found) + 1
+            answered, unnamed = len(found) + 1, 0
         elif message.is_prompt and refused > answered:
             found[answered:refused] = _left(found[answered:refused])
             answered = refused = len(found)
+            unnamed = 0
         found.append(message)
     return found
 
 
-def last_refused(path: Sequence[Message]) -> Message | None:
-    """Return the failed answer after which the user goes on now; None if nothing was refused."""
-    last = next((one for one in reversed(path) if one.role == "assistant"), None)
-    return last if last is not None and REFUSED in last.meta else None
+def leaves_out(path: Sequence[Message]) -> bool:
+    """Return whether something refused is left out since the last message, a prompt."""
+    return without_refused(path)[:-1] != without_refused(path[:-1])
 
 
 def _left(messages: Iterable[Message]) -> list[Message]:

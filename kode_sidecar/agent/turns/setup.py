@@ -11,7 +11,7 @@ import msgspec
 from kode_sidecar.agent.context.builder import PromptContext, shown_messages
 from kode_sidecar.agent.context.compaction import is_undone
 from kode_sidecar.agent.context.fitting import Fitted
-from kode_sidecar.agent.context.refused import last_refused
+from kode_sidecar.agent.context.refused import leaves_out
 from kode_sidecar.agent.context.user_edits import pinned_on, without_results
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
@@ -139,7 +139,7 @@ class TurnSetup:
 
     def tell_refused(self, turn_id: str, prompt_id: str) -> None:
         """The user learns which earlier prompt the model no longer gets."""
-        if last_refused(self._conversation.path(prompt_id)) is None:
+        if not leaves_out(self._conversation.path(prompt_id)):
             return
         text = (
             "The model's host refused the prompt before this one for what it holds, so it is not "

@@ -1,5 +1,6 @@
 """`ErrorInfo`: the one shape of a failure on the wire, in events, logs and tool results."""
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -35,11 +36,25 @@ def error_info(error: KodeError) -> ErrorInfo:
     )
 
 
-def refuses_content(error: ErrorInfo) -> bool:
-    """Return whether a host refused a request for what it holds, so that it never takes it."""
-    if error.code in ("ContentFiltered", "TooLarge"):
-        return True
-    return error.code == "Provider" and error.http_status in (400, 415, 422)
+# Words by which hosts say that they refused a prompt or a picture, not the form of the request.
+_NAMES_CONTENT = re.compile(
+    r"image|picture|media|audio|video|\bpdf\b|moderat|polic(?:y|ies)|sensitive|inappropriate|flagged"
+    r"|\brisk|inspection|unsafe|图片|图像|内容|敏感|违规|安全",
+    re.IGNORECASE,
+)
+UNNAMED = "unnamed"
+
+
+def refused_content(error: ErrorInfo) -> str | None:
+    """Return the code of a failure by which a host refused a request for what it holds.
+
+    `UNNAMED` if the host does not say that this was the reason; None if it was not.
+    """
+    if error.code == "ContentFiltered" or (error.code == "TooLarge" and error.http_status == 413):
+        return error.code
+    if error.code != "Provider" or error.http_status not in (400, 415, 422):
+        return None
+    return error.code if _NAMES_CONTENT.search(error.message) else UNNAMED
 
 
 def failure(code: str, message: str, **details: Any) -> ErrorInfo:

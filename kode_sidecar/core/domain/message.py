@@ -19,7 +19,7 @@ OWN_WORDS = "ownWords"
 NEW_TOOLS = "newTools"
 """In `meta`: the names of tools that are offered from this message on, but not before."""
 REFUSED = "refused"
-"""In the `meta` of a failed answer: the code of the error if the host refused what it was sent."""
+"""In the `meta` of a failed answer: why the host refused what it was sent (`refused_content`)."""
 KEEPS = "keeps"
 """In a summary's `meta`: the id of the first message before it that the model still sees."""
 

@@ -14,7 +14,7 @@ from kode_sidecar.core.domain.agent_event import (
     MessageCompleted,
     ModelWaiting,
 )
-from kode_sidecar.core.domain.error_info import ErrorInfo, refuses_content
+from kode_sidecar.core.domain.error_info import ErrorInfo, refused_content
 from kode_sidecar.core.domain.message import REFUSED, Block, Message, TextBlock
 from kode_sidecar.core.kernel.call_cards import CallCards
 from kode_sidecar.core.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
@@ -98,8 +98,9 @@ class ModelStep:
             self._emit(event)
 
     def _show_error(self, error: ErrorInfo) -> None:
-        if not self._added and refuses_content(error):
-            meta = {**self._message.meta, REFUSED: error.code}
+        refused = None if self._added else refused_content(error)
+        if refused is not None:
+            meta = {**self._message.meta, REFUSED: refused}
             self._message = msgspec.structs.replace(self._message, meta=meta)
         block = TextBlock(id=self._scope.new_id("block"), text=error.message)
         self._show(block_events(block, self._scope.turn_id, self._message.id))

@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from kode_sidecar.agent.context.builder import normalize_messages_for_api
+from kode_sidecar.agent.context.refused import leaves_out
+from kode_sidecar.core.domain.error_info import UNNAMED, ErrorInfo, refused_content
 from kode_sidecar.core.domain.message import (
     REFUSED,
     Block,
@@ -136,6 +138,44 @@ def test_a_refused_prompt_is_left_out_when_the_user_goes_on(profile: ModelProfil
     assert "RISKY" not in body
     assert "hello" in body
     assert "something else" in body
+
+
+def test_one_refusal_without_a_reason_loses_no_word() -> None:
+    refused = message("assistant", meta={REFUSED: UNNAMED}, is_api_error_message=True)
+    history = [message("user", TextBlock(text="first")), refused]
+    history.append(message("user", TextBlock(text="second")))
+    assert "first" in str(normalize_messages_for_api(history))
+    assert not leaves_out(history)
+    history += [refused, message("user", TextBlock(text="third"))]
+    sent_now = str(normalize_messages_for_api(history))
+    assert "first" not in sent_now
+    assert "second" not in sent_now
+    assert "third" in sent_now
+    assert leaves_out(history)
+    history += [message("assistant", TextBlock(text="yes")), message("user", TextBlock(text="4th"))]
+    assert not leaves_out(history)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said", "refused"),
+    [
+        (400, "Provider", "messages[1].image: Could not process image", "Provider"),
+        (400, "Provider", "flagged as violating our usage policy", "Provider"),
+        (400, "Provider", "not today", UNNAMED),
+        (413, "TooLarge", "too large", "TooLarge"),
+        (None, "TooLarge", "The answer does not end", None),  # the answer, not the request
+        (400, "ContentFiltered", "high risk", "ContentFiltered"),
+        (500, "Provider", "image server down", None),
+        (429, "RateLimited", "slow down", None),
+    ],
+)
+def test_what_a_refusal_is_about(
+    status: int | None, code: str, said: str, refused: str | None
+) -> None:
+    error = ErrorInfo(
+        code=code, message=said, category="provider", retryable=False, http_status=status
+    )
+    assert refused_content(error) == refused
 
 
 def test_moonshot_gets_a_blank_where_there_was_no_reasoning() -> None:
