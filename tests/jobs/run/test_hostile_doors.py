@@ -160,8 +160,9 @@ async def test_skills_behind_links(world: HeadlessWorld) -> None:
     files = RunFiles(result.sandbox_root)
     assert result.status == "completed"
     assert LEAKED not in files.all_text()
-    whole, one = files.lines("logs/tools.jsonl")
-    assert (whole["status"], one["status"]) == ("ok", "denied")
+    ended = files.lines("logs/tools.jsonl")  # in the order in which they ended
+    of_file = {"file" in call["args_summary"]: call["status"] for call in ended}
+    assert (of_file, len(ended)) == ({False: "ok", True: "denied"}, 2)
     assert "path.refused" in files.types()
     world.write(EVERYTHING.replace("[helper]", "[helper2]"), [])
     assert (await world.run()).exit_code != 0
