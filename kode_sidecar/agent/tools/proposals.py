@@ -8,10 +8,14 @@ from typing import Protocol, TypeVar
 from kode_sidecar.core.kernel.contracts import ToolCall, ToolOutcome
 from kode_sidecar.core.text.edit_tiers import Tier
 from kode_sidecar.core.text.line_diff import Run, split_lines, unified_diff
-from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.core.text.shown_text import cut_line, without_controls
+from kode_sidecar.core.text.text_edit import common_prefix
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document, text_rev
 
 T = TypeVar("T")
+
+MAX_LINE_CHARS = 1_000
+"""The most characters of a line that a report shows."""
 
 Rewrite = Callable[[Document, str], str]
 """`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
@@ -83,7 +87,21 @@ def text_report(proposed: Proposed, notes: Sequence[str] = (), tiers: Sequence[T
     """
     before, after = split_lines(proposed.before), split_lines(proposed.after)
     diff = unified_diff(before, after, proposed.path, runs=proposed.runs).rstrip("\n")
-    return "\n".join([proposed.message, head(proposed, tiers), *notes, diff])
+    return "\n".join([proposed.message, head(proposed, tiers), *notes, _with_short_lines(diff)])
+
+
+def _with_short_lines(diff: str) -> str:
+    """Return a diff with long lines cut around what changes in them."""
+    lines = diff.split("\n")
+    if max(map(len, lines)) <= MAX_LINE_CHARS:
+        return diff
+    shown: list[str] = []
+    for at, line in enumerate(lines):
+        others = [*lines[max(0, at - 2) : at], *lines[at + 1 : at + 3]]
+        pairs = [other for other in others if {line[:1], other[:1]} == {"-", "+"}]
+        around = max((common_prefix(line[1:], other[1:]) for other in pairs), default=0)
+        shown.append(line[:1] + cut_line(line[1:], MAX_LINE_CHARS, around))
+    return "\n".join(shown)
 
 
 def head(proposed: Proposed, tiers: Sequence[Tier] = ()) -> str:

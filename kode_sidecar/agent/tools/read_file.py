@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.line_diff import split_lines
-from kode_sidecar.core.text.shown_text import CONTROL, cut_line, number_lines, without_controls
+from kode_sidecar.core.text.shown_text import CONTROL, number_lines, without_controls
 from kode_sidecar.core.text.tool_arguments import usual_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
@@ -24,12 +25,16 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 
     You get the editor's text where the file is open there, with your own pending edits, else the
     file on disk; the first line says which, and names `base_rev`, the revision you were shown.
-    At most 2,000 lines come at once: go on with `start`. Search first in large files.
+    At most 2,000 lines come at once: go on with `start`, within a long line with `column`. Search
+    first in large files.
     """
 
     path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
     start: Annotated[int, Meta(ge=1, description="First line, from 1")] | None = None
     end: Annotated[int, Meta(ge=1, description="Last line, inclusive")] | None = None
+    column: Annotated[
+        int, Meta(ge=1, description="First character to show of each line, from 1")
+    ] = 1
 
 
 def read_file_tool(
@@ -44,15 +49,16 @@ def read_file_tool(
         name = workspace.display_path(document.key)
         lines = split_lines(shown.text_lf)
         start, end = _range(params, len(lines), name)
-        body, last = _body(lines, start, end)
+        body, last = _body(lines, start, end, params.column)
         rev = text_rev(shown.text_lf)
-        if on_shown is not None:
+        if on_shown is not None and params.column == 1:
             for first, final in _whole_lines(lines, start, last):
                 on_shown(document, shown.text_lf, first, final)
         header = _header(document, name, shown, lines, (start, last), rev)
         others = workspace.namesakes(params.path, document)
         namesakes = f"[the same name has: {', '.join(others)}]" if others else ""
-        parts = (header, namesakes, body, _rest(last, end))
+        cut = _next_part(lines[start - 1 : last], params.column)
+        parts = (header, namesakes, body, cut, _rest(last, end))
         content = "\n".join(part for part in parts if part)
         summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
         return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
@@ -71,7 +77,8 @@ async def _load(
         if named is None or error.code not in ("NotFound", "PathOutsideRoots"):
             raise
         path, first, last = named
-        read = ReadFileParams(path, params.start or first, params.end or last)
+        start, end = params.start or first, params.end or last
+        read = replace(params, path=path, start=start, end=end)
         return await files.load(path, "read"), read
 
 
@@ -96,7 +103,7 @@ def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
     return start, end
 
 
-def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
+def _body(lines: list[str], start: int, end: int, column: int) -> tuple[str, int]:
     """Return the numbered lines that fit, and the last line number."""
     shown: list[str] = []
     room = MAX_CHARS
@@ -107,13 +114,28 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
         text = line.removesuffix("\n")
         if not harmless:
             text = without_controls(text)
-        if len(text) > MAX_LINE_CHARS:
-            text = cut_line(text, MAX_LINE_CHARS)
+        if column > 1 or len(text) > MAX_LINE_CHARS:
+            text = _part(text, column - 1)
         room -= len(text) + 7
         if room < 0:
             break
         shown.append(text)
     return number_lines(shown, start), start + len(shown) - 1
+
+
+def _part(line: str, at: int) -> str:
+    """Return what is shown of a line from the offset `at` on."""
+    end = at + MAX_LINE_CHARS
+    rest = f" [{len(line) - end} characters cut]" if end < len(line) else ""
+    return line[at:end] + rest
+
+
+def _next_part(lines: Sequence[str], column: int) -> str:
+    """Say how to read on in the lines that were cut."""
+    next_column = column + MAX_LINE_CHARS
+    if all(len(line.removesuffix("\n")) < next_column for line in lines):
+        return ""
+    return f"[lines were cut; next: column={next_column}]"
 
 
 def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:

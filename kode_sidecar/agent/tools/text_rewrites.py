@@ -95,8 +95,12 @@ def check_encodable(new: str, document: Document, path: str, text: str = "", at:
         ) from None
 
 
-def check_size(text: str, path: str) -> None:
-    """Raise KodeError `TooLarge` if a text exceeds the size limit."""
+def check_size(text: str, path: str, known: str = "") -> None:
+    """Raise KodeError `TooLarge` if a text exceeds the size limit, `ToolFailed` if it is none."""
+    if "\0" in text and "\0" not in known:
+        raise refusal(
+            "binary", f"{path} would hold a NUL character, so that nothing reads it as text again."
+        )
     if len(text) > MAX_FILE_BYTES:
         raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
 
@@ -119,7 +123,7 @@ def check_finished(text: str, result: str, path: str) -> str:
     check_kind(path)
     if text.endswith("\n") and result and not result.endswith("\n"):
         result += "\n"
-    check_size(result, path)
+    check_size(result, path, text)
     if result == text:
         raise refusal("identical", "The edits cancel each other out: nothing would change.")
     return result
