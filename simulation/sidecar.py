@@ -32,7 +32,7 @@ from kode_sidecar.agent.turns import (
     ToolScope,
 )
 from kode_sidecar.agent.turns.services import OfferTools
-from kode_sidecar.core.kernel.contracts import NewId, Tool
+from kode_sidecar.core.kernel.contracts import NewId, Sampling, Tool
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
 from kode_sidecar.infrastructure.records.json_log import JsonLog
@@ -153,9 +153,7 @@ class Sidecar:
             workspace=self.workspace,
             clock=clock,
             new_id=self.new_id,
-            temperature=None,
-            top_p=None,
-            sampling_chosen=False,
+            sampling=Sampling(None, None, chosen=False),
             max_tokens=None,
             questions=questions,
             silence_told=1e6,

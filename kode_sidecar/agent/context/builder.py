@@ -29,7 +29,7 @@ from kode_sidecar.core.domain.message import (
     ToolUseBlock,
     unanswered,
 )
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolChoice, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolChoice, ToolSpec
 
 _KINDS: dict[Role, tuple[type[Block], ...]] = {
     "system": (TextBlock, ResourceBlock),
@@ -215,9 +215,7 @@ class PromptContext:
     session_id: str
     model: str
     system: str
-    temperature: float | None = 0.3
-    top_p: float | None = 0.95
-    sampling_chosen: bool = True
+    sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     effort: Effort | None = None
     returns_thinking: bool = True
@@ -235,9 +233,7 @@ class PromptContext:
             messages=whole if self.returns_thinking else [*map(_without_thinking, whole)],
             tools=tools,
             tool_choice=tool_choice,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            sampling_chosen=self.sampling_chosen,
+            sampling=self.sampling,
             max_tokens=self.max_tokens,
             effort=self.effort,
             cache_key=self.session_id,

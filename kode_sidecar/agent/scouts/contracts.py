@@ -14,6 +14,7 @@ from kode_sidecar.core.kernel.contracts import (
     Emit,
     ModelClient,
     NewId,
+    Sampling,
     Tool,
     ToolCall,
 )
@@ -102,9 +103,7 @@ class ScoutServices:
     system_prompt: Callable[[], str]
     report_bug: Callable[[str, BaseException], None]
     traits: Traits
-    temperature: float | None = 0.3
-    top_p: float | None = 0.95
-    sampling_chosen: bool = True
+    sampling: Sampling = field(default_factory=Sampling)
     limits: ScoutLimits = field(default_factory=ScoutLimits)
 
 

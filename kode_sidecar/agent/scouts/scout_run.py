@@ -174,9 +174,7 @@ class ScoutRun:
             session_id=self._request.call.session_id,
             model=self._request.model,
             system=services.system_prompt(),
-            temperature=services.temperature,
-            top_p=services.top_p,
-            sampling_chosen=services.sampling_chosen,
+            sampling=services.sampling,
             returns_thinking=self._traits.returns_thinking,
             asker=f"scout {self._id}",
         )

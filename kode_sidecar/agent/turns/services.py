@@ -30,6 +30,7 @@ from kode_sidecar.core.kernel.contracts import (
     ModelRequest,
     NewId,
     RunTurn,
+    Sampling,
     Tool,
     ignore_outcome,
 )
@@ -185,9 +186,7 @@ class SessionServices:
     workspace: Workspace
     clock: Clock
     new_id: NewId
-    temperature: float | None
-    top_p: float | None
-    sampling_chosen: bool
+    sampling: Sampling
     max_tokens: int | None
     questions: UserQuestions
     silence_told: float

@@ -74,13 +74,24 @@ class ToolSpec:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How the model picks its words; None leaves a value to the host.
+
+    `chosen`: the user set them, so that dropping one is reported.
+    """
+
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    chosen: bool = True
+
+
+@dataclass(frozen=True)
 class ModelRequest:
     """One question to the model.
 
     `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
     With `stream` False the host sends the whole answer at once, as the same events. A provider
-    leaves out `temperature`, `top_p` and `max_tokens` where the model does not accept them, and
-    reports it if the user set the first two (`sampling_chosen`).
+    leaves out what of `sampling` and `max_tokens` the model does not accept.
     `effort` is how hard the model thinks; None leaves it to the model.
     `prompt_tokens` estimates the size of the request with a safety margin, `prompt_likely` without
     it, and `prompt_at_most` is an upper bound; None if unknown. `cache_key` is stable over a
@@ -92,9 +103,7 @@ class ModelRequest:
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     tool_choice: ToolChoice = "auto"
-    temperature: float | None = 0.3
-    top_p: float | None = 0.95
-    sampling_chosen: bool = True
+    sampling: Sampling = Sampling()
     max_tokens: int | None = None
     effort: Effort | None = None
     prompt_tokens: int | None = None

@@ -62,11 +62,11 @@ def sampling(
 
     There is no notice for dropped defaults, only for values that somebody chose.
     """
-    asked = {"temperature": request.temperature, "top_p": request.top_p}
+    asked = {"temperature": request.sampling.temperature, "top_p": request.sampling.top_p}
     given = {name: value for name, value in asked.items() if value is not None}
     sent = {name: value for name, value in given.items() if profile.sampling and value <= highest}
     dropped = [f"{name} {value:g}" for name, value in given.items() if name not in sent]
-    if not dropped or not request.sampling_chosen:
+    if not dropped or not request.sampling.chosen:
         return sent, ()
     text = f"{profile.id} chooses this itself, so it was not sent: {', '.join(dropped)}."
     return sent, (ModelNotice("SamplingDropped", text),)

@@ -21,7 +21,7 @@ from kode_sidecar.core.domain.budget import Budget, read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.message import Blob, TextBlock
 from kode_sidecar.core.domain.run import RunRecord
-from kode_sidecar.core.kernel.contracts import ModelRequest, TurnEnd
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, TurnEnd
 from kode_sidecar.core.protocol.session import SessionNewParams
 from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.errors import KodeError
@@ -137,7 +137,8 @@ async def open_run_session(
 
 def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
     services, config, model = work.services, work.config, work.config.model
-    chosen = (model.temperature, model.top_p) != _DEFAULT_SAMPLING
+    wanted = (model.temperature, model.top_p)
+    sampling = Sampling(*wanted, chosen=wanted != _DEFAULT_SAMPLING)
     scouts = ScoutServices(
         model=services.budgets.model,
         clock=services.clock,
@@ -145,9 +146,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         system_prompt=lambda: _scout_prompt(work),
         report_bug=services.report_bug,
         traits=services.traits,
-        temperature=model.temperature,
-        top_p=model.top_p,
-        sampling_chosen=chosen,
+        sampling=sampling,
     )
     return SessionServices(
         model=work.engine.model,
@@ -155,9 +154,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         workspace=work.scope.workspace,
         clock=services.clock,
         new_id=services.new_id,
-        temperature=model.temperature,
-        top_p=model.top_p,
-        sampling_chosen=chosen,
+        sampling=sampling,
         max_tokens=model.max_tokens,
         questions=UserQuestions(_ANSWER_SECONDS),
         silence_told=services.silence_told,

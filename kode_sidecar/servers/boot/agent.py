@@ -29,7 +29,7 @@ from kode_sidecar.agent.turns import (
 )
 from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox
 from kode_sidecar.core.domain.error_info import ErrorInfo
-from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Tool
+from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Sampling, Tool
 from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.core.protocol.session import Mode
@@ -129,9 +129,7 @@ class Agent(JobAgent):
             workspace=self.workspace,
             clock=self._clock,
             new_id=new_id,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            sampling_chosen=self._loaded.chooses_sampling,
+            sampling=self._sampling(),
             max_tokens=settings.max_tokens,
             questions=questions,
             silence_told=settings.http_silence_told,
@@ -145,13 +143,18 @@ class Agent(JobAgent):
             encode=self._encode,
             limit_instruction=partial(self._prompts.read, "tool_limit"),
             edit_locks=self.edit_locks,
-            tools=self._toolbox(settings, Questions(editor, new_id, questions), new_id).tools,
+            tools=self._toolbox(Questions(editor, new_id, questions), new_id).tools,
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
         )
 
-    def _toolbox(self, settings: Settings, questions: Questions, new_id: NewId) -> Toolbox:
+    def _sampling(self) -> Sampling:
+        loaded = self._loaded
+        settings = loaded.settings
+        return Sampling(settings.temperature, settings.top_p, chosen=loaded.chooses_sampling)
+
+    def _toolbox(self, questions: Questions, new_id: NewId) -> Toolbox:
         return Toolbox(
             workspace=self.workspace,
             ripgrep=Ripgrep(find_ripgrep()),
@@ -169,9 +172,7 @@ class Agent(JobAgent):
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
                 traits=self.traits,
-                temperature=settings.temperature,
-                top_p=settings.top_p,
-                sampling_chosen=self._loaded.chooses_sampling,
+                sampling=self._sampling(),
             ),
         )
 

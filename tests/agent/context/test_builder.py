@@ -23,7 +23,7 @@ from kode_sidecar.core.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from kode_sidecar.core.kernel.contracts import ToolSpec
+from kode_sidecar.core.kernel.contracts import Sampling, ToolSpec
 
 # Few and small, so that calls and results often meet.
 BLOCKS: list[Block] = [
@@ -247,6 +247,6 @@ def test_a_request_holds_the_window_and_the_turn() -> None:  # A5
     assert (first.model, first.system, first.cache_key) == ("ide-chat", "be good", "s")
     assert (first.tools, first.tool_choice) == ([spec], "auto")
     step = [*window, prompt, said("assistant", call("a")), said("tool", result("a"))]
-    second = replace(context, temperature=None).request(step, [spec], "none")
+    second = replace(context, sampling=Sampling(None)).request(step, [spec], "none")
     assert second.messages[: len(first.messages)] == first.messages
-    assert (second.tools, second.tool_choice, second.temperature) == ([spec], "none", None)
+    assert (second.tools, second.tool_choice, second.sampling.temperature) == ([spec], "none", None)

@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.model_event import (
     ResponseFinished,
     UsageReported,
 )
-from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
@@ -47,7 +47,7 @@ QUESTION = Message(id="q", session_id="s", role="user", content=(TextBlock(text=
 
 
 async def ask(server: RawHttpServer, *messages: Message) -> tuple[Attempt, list[ModelEvent]]:
-    request = ModelRequest("m", "", messages, temperature=None, top_p=None)
+    request = ModelRequest("m", "", messages, sampling=Sampling(None, None))
     config = ProviderConfig(server.url, "secret-key", profile=ANTHROPIC)
     endpoint = Endpoint(config, HttpClient, RateLimiter(time.monotonic))
     attempt = Attempt(endpoint, CLAUDE, request, set())

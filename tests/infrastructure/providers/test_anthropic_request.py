@@ -17,7 +17,7 @@ from kode_sidecar.core.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from tests.support.anthropic_rules import refusals
@@ -47,7 +47,7 @@ def result(tool_use_id: str, *content: TextBlock | ImageBlock, **fields: Any) ->
 
 
 def body(*messages: Message, profile: ModelProfile = CLAUDE, **fields: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"temperature": None, "top_p": None, **fields}
+    given: dict[str, Any] = {"sampling": Sampling(None, None), **fields}
     request = ModelRequest("m", given.pop("system", ""), messages, **given)
     return json.loads(DIALECT.encode_request(request, profile).body)
 
@@ -139,7 +139,7 @@ def test_a_picture_takes_no_room_from_the_answer_by_its_bytes() -> None:
 def test_tool_choice(wish: Any, forced: bool, choice: str, notices: list[str]) -> None:  # A13
     profile = ModelProfile("m", forced_tools=forced)
     request = ModelRequest(
-        "m", "", [HI], tools=[TOOL], tool_choice=wish, temperature=None, top_p=None
+        "m", "", [HI], tools=[TOOL], tool_choice=wish, sampling=Sampling(None, None)
     )
     encoded = DIALECT.encode_request(request, profile)
     found = json.loads(encoded.body)
@@ -151,10 +151,10 @@ def test_tool_choice(wish: Any, forced: bool, choice: str, notices: list[str]) -
 
 def test_sampling_is_sent_where_the_model_takes_it() -> None:  # A13
     free = ModelProfile("m", sampling=True)
-    both = body(HI, profile=free, temperature=0.3, top_p=0.95)
+    both = body(HI, profile=free, sampling=Sampling(0.3, 0.95))
     assert (both["temperature"], "top_p" in both) == (0.3, False)
-    assert body(HI, profile=free, top_p=0.95)["top_p"] == 0.95
-    assert not {"temperature", "top_p"} & body(HI, temperature=0.3, top_p=0.9).keys()
+    assert body(HI, profile=free, sampling=Sampling(None, 0.95))["top_p"] == 0.95
+    assert not {"temperature", "top_p"} & body(HI, sampling=Sampling(0.3, 0.9)).keys()
 
 
 def test_thinking_goes_back_in_place_while_tools_run() -> None:  # C2

@@ -25,7 +25,7 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseStarted,
     UsageReported,
 )
-from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, Sampling, ToolSpec
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
@@ -112,7 +112,7 @@ async def new_client() -> AsyncIterator[NewClient]:
 
 def request(model: str = "kimi-k2.6", **fields: Any) -> ModelRequest:
     hello = Message(id="m", session_id="s", role="user", content=(TextBlock(text="Hi"),))
-    return ModelRequest(model, "Be brief.", [hello], temperature=None, top_p=None, **fields)
+    return ModelRequest(model, "Be brief.", [hello], sampling=Sampling(None, None), **fields)
 
 
 def text(events: Sequence[ModelEvent]) -> str:
@@ -290,7 +290,7 @@ async def test_a_dropped_wish_is_told_once(new_client: NewClient) -> None:  # A1
         chat = new_client(server).chat
         told: list[ModelEvent] = []
         for _ in range(2):
-            wish = ModelRequest("kimi-k2.6", "", request().messages, temperature=0.3)
+            wish = ModelRequest("kimi-k2.6", "", request().messages, sampling=Sampling(0.3))
             async with aclosing(chat.stream(wish)) as batches:
                 told += [e async for b in batches for e in b if isinstance(e, ModelNotice)]
         assert len(told) == 1

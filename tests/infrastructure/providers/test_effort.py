@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.core.domain.event_parts import EFFORTS, Effort
 from kode_sidecar.core.domain.message import Message, TextBlock
-from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
@@ -22,7 +22,7 @@ CLAUDE = BUILTIN_PROVIDERS["anthropic"]
 
 def asked(model: ModelProfile, effort: Effort | None) -> tuple[dict[str, Any], list[str]]:
     """The body, and the notices of what was not sent as it was wished."""
-    request = ModelRequest("m", "", [HELLO], temperature=None, top_p=None, effort=effort)
+    request = ModelRequest("m", "", [HELLO], sampling=Sampling(None, None), effort=effort)
     encoded = DIALECTS[model.dialect].encode_request(request, model)
     return json.loads(encoded.body), [one.code for one in encoded.notices]
 

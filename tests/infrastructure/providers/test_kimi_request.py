@@ -17,7 +17,7 @@ from kode_sidecar.core.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.infrastructure.providers.builtin_providers import KIMI
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
@@ -87,7 +87,7 @@ def test_sampling_is_sent_where_the_model_takes_it() -> None:  # A13
     found = body(PLAIN)
     assert (found["temperature"], found["top_p"]) == (0.3, 0.95)
     assert not {"temperature", "top_p"} & body(THINKS).keys()
-    assert not {"temperature", "top_p"} & body(PLAIN, temperature=None, top_p=None).keys()
+    assert not {"temperature", "top_p"} & body(PLAIN, sampling=Sampling(None, None)).keys()
 
 
 def test_a_dropped_wish_is_told() -> None:  # A13
@@ -97,9 +97,9 @@ def test_a_dropped_wish_is_told() -> None:  # A13
 
     assert codes(THINKS) == ["SamplingDropped"]
     assert codes(PLAIN) == []
-    assert codes(PLAIN, temperature=1.5) == ["SamplingDropped"]
-    assert codes(THINKS, sampling_chosen=False) == [], "a default is no wish"
-    free: dict[str, Any] = {"temperature": None, "top_p": None}
+    assert codes(PLAIN, sampling=Sampling(1.5)) == ["SamplingDropped"]
+    assert codes(THINKS, sampling=Sampling(chosen=False)) == [], "a default is no wish"
+    free: dict[str, Any] = {"sampling": Sampling(None, None)}
     assert codes(THINKS, **free) == []
     assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["ToolChoiceDropped"]
     assert codes(KIMI.model("kimi-k3"), **free, tools=[TOOL], tool_choice="required") == []

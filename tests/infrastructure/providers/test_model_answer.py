@@ -9,7 +9,7 @@ import pytest
 
 from kode_sidecar.core.domain.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from kode_sidecar.core.domain.model_event import ResponseFinished, UsageReported
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.builtin_providers import ANTHROPIC, KIMI
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
@@ -101,7 +101,7 @@ def client(url: str) -> ChatClient:
 def request(model: str = "kimi-k2.6", **fields: Any) -> ModelRequest:
     hello = Message(id="m", session_id="s", role="user", content=(TextBlock(text="Hi"),))
     tools = [ToolSpec("read_file", "", {"type": "object"})]
-    return ModelRequest(model, "", [hello], tools, temperature=None, top_p=None, **fields)
+    return ModelRequest(model, "", [hello], tools, sampling=Sampling(None, None), **fields)
 
 
 async def ask(url: str, asked: ModelRequest) -> ModelAnswer:

@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.model_event import (
     ResponseFinished,
     TextDelta,
 )
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile
@@ -97,7 +97,7 @@ def client(server: RawHttpServer, hosts: SessionHosts) -> ChatClient:
 async def ask(chat: ChatClient) -> list[ModelEvent]:
     said = Message(id="m", session_id="s", role="user", content=(TextBlock(text="Hi"), PICTURE))
     asked = ModelRequest(
-        "acme/m", "", [said], TOOLS, temperature=None, top_p=None, max_tokens=100, cache_key="s1"
+        "acme/m", "", [said], TOOLS, sampling=Sampling(None, None), max_tokens=100, cache_key="s1"
     )
     async with asyncio.timeout(HANG_CEILING), aclosing(chat.stream(asked)) as batches:
         return [event async for batch in batches for event in batch]

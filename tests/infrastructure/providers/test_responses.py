@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.message import (
     ToolResultBlock,
 )
 from kode_sidecar.core.domain.model_event import ModelEvent, UsageReported
-from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.attempt import Attempt
@@ -72,7 +72,7 @@ def sent(model: ModelProfile, *messages: Message, **fields: Any) -> Json:
 
 
 async def ask(server: RawHttpServer, *messages: Message) -> tuple[Attempt, list[ModelEvent]]:
-    request = ModelRequest("m", "", messages, [FIND], temperature=None, top_p=None)
+    request = ModelRequest("m", "", messages, [FIND], sampling=Sampling(None, None))
     config = ProviderConfig(server.url, "secret-key", profile=OPENAI)
     endpoint = Endpoint(config, HttpClient, RateLimiter(time.monotonic))
     attempt = Attempt(endpoint, GPT, request, set())
