@@ -1,7 +1,8 @@
 """Builds the events of one answer, whatever the dialect. Sans-IO.
 
 Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
-`<think>…</think>` before the answer, is separated, and so are tool calls in it (`leaked_calls`).
+`<think>…</think>` before the answer or in channels, is separated, and so are tool calls in it
+(`leaked_calls`).
 """
 
 import re
@@ -16,9 +17,11 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.infrastructure.providers.harmony_channels import ChannelPart, HarmonyChannels
 from kode_sidecar.infrastructure.providers.leaked_calls import (
+    BARE_HARMONY,
     BEGIN,
-    MARKERS,
+    BRACKETED,
     PLAIN,
     LeakedCall,
     known_name,
@@ -139,16 +142,12 @@ class LeakedCallScanner:
             self._captured.append(text)
             return ""
         text, self._held = self._held + text, ""
-        if "<" not in text and "[" not in text:
-            self._passed(text)
-            return text
-        if begin := self._begin(text):
+        marked = "<" in text or "[" in text or " to=" in text
+        if marked and (begin := self._begin(text)):
             self._captured.append(text[begin.start() :])
             return text[: begin.start()]
-        # A marker begins with its only bracket, so nothing before the last one can become one.
-        at = max(text.rfind("<"), text.rfind("["))
-        if any(marker.startswith(text[at:]) for marker in MARKERS):
-            text, self._held = text[:at], text[at:]
+        at = self._may_begin(text)
+        text, self._held = text[:at], text[at:]
         self._passed(text)
         return text
 
@@ -174,6 +173,18 @@ class LeakedCallScanner:
             if found.start() or not self._in_line or found[0] not in PLAIN:
                 return found
         return None
+
+    def _may_begin(self, text: str) -> int:
+        """Return where a marker may begin whose rest has not come yet; the length if nowhere."""
+        # A marker has its only bracket in front, so nothing before the last one can become one.
+        at = max(text.rfind("<"), text.rfind("["))
+        if at >= 0 and any(marker.startswith(text[at:]) for marker in BRACKETED):
+            return at
+        line = text.rfind("\n") + 1
+        opens = line < len(text) and bool(line or not self._in_line)
+        if opens and any(one.startswith(text[line:]) for one in BARE_HARMONY):
+            return line
+        return len(text)
 
     def _passed(self, text: str) -> None:
         if text:
@@ -203,6 +214,7 @@ class DeltaRuns:
     def _begin(self) -> None:
         names = self._tool_names
         self._scanners = {kind: LeakedCallScanner(names) for kind in (THINKING, TEXT) if names}
+        self._channels = HarmonyChannels() if self._think_tags else None
         self._tags = ThinkTags() if self._think_tags else None
         self._stray = StrayEnd() if self._think_tags else None
         self._last = _NOTHING
@@ -268,9 +280,20 @@ class DeltaRuns:
         self.growth += len(text)
         if self.torn:
             text = self._join_halves(kind, text)
+        if self._channels is not None and kind == TEXT:
+            parts = self._channels.feed(text)
+            self._channels = None if self._channels.passed else self._channels
+            text = self._text_of(parts)
         if self._tags is not None and kind < 0:
             text = self._without_thought(self._tags, kind, text)
         self._pass(kind, text, opens_empty=opens_empty)
+
+    def _text_of(self, parts: list[ChannelPart]) -> str:
+        """Return the text at the end of some parts; what stands before it is passed on."""
+        last = parts.pop().text if parts and parts[-1].kind == "text" else ""
+        for part in parts:
+            self._pass(THINKING if part.kind == "thinking" else TEXT, part.text)
+        return last
 
     def _pass(self, kind: int, text: str, *, opens_empty: bool = False) -> None:
         if kind == TEXT and self._stray is not None:
@@ -289,6 +312,13 @@ class DeltaRuns:
             # A host that sends reasoning in a field does not tag it in the text as well.
             self._release_tags()
         return text
+
+    def _release_channels(self) -> None:
+        if self._channels is not None:
+            parts = self._channels.finish()
+            self._channels = None
+            if text := self._text_of(parts):
+                self._pass(TEXT, text)
 
     def _release_tags(self) -> None:
         if self._tags is not None:
@@ -309,6 +339,7 @@ class DeltaRuns:
     def _release(self) -> None:
         """Show what was held back: another kind follows, or nothing, so it stays incomplete."""
         if self._last == TEXT:
+            self._release_channels()
             self._release_tags()
             self._release_stray()
         if self._half:

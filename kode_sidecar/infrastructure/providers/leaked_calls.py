@@ -5,29 +5,45 @@ Kimi K2: `<|tool_calls_section_begin|>`, then per call `<|tool_call_begin|>` `fu
 DeepSeek: the same with its own signs, the name behind `<｜tool▁sep｜>`, the JSON in a fence or not.
 Qwen and GLM: `<tool_call>` with JSON, with `<function=NAME>` and `<parameter=…>`, or with the name
 and `<arg_key>`, `<arg_value>`. Mistral: `[TOOL_CALLS]` with a list, or with `NAME[ARGS]` JSON.
+MiniMax and others: `<invoke name="NAME">` with `<parameter name="…">`, in a tag of their own.
+gpt-oss: `<|channel|>commentary to=functions.NAME<|message|>` JSON `<|call|>`, or without marks.
 (Chat templates of the model cards.) A host should parse these calls; some do not.
 So are names that a model wrote in a wrapping.
 """
 
 import json
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any, NamedTuple, cast
 
 _KIMI = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
 _DEEPSEEK = ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>")
-# People write these two, too: they count only at the start of a line, with nothing after the calls.
-PLAIN = ("<tool_call>", "[TOOL_CALLS]")
-MARKERS = (*_KIMI, *_DEEPSEEK, *PLAIN)
+_HARMONY = ("<|start|>assistant", "<|channel|>")
+# Their marks are not printed.
+BARE_HARMONY = ("commentary to=functions.", "analysis to=functions.")
+_INVOKES = (
+    "<minimax:tool_call>",
+    "<function_calls>",
+    "<antml:function_calls>",
+    "<｜DSML｜function_calls>",
+    "<invoke name=",
+)
+# People write these, too: they count only at the start of a line, with nothing after the calls.
+PLAIN = ("<tool_call>", "[TOOL_CALLS]", *_INVOKES, *BARE_HARMONY)
+_SIGNS = (*_KIMI, *_DEEPSEEK, *_HARMONY)
+BRACKETED = (*_SIGNS, *(one for one in PLAIN if one[0] in "<["))
 BEGIN = re.compile(
-    "|".join(map(re.escape, (*_KIMI, *_DEEPSEEK)))
+    "|".join(map(re.escape, _SIGNS))
     + "|"
     + "|".join(rf"(?:\A|(?<=\n)){re.escape(marker)}" for marker in PLAIN)
 )
 _KIMI_CALL = re.compile(
     r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\w-]+?)(?::\d+)?)\s*"
-    r"<\|tool_call_argument_begin\|>(?P<arguments>.*?)(?P<end><\|tool_call_end\|>|\Z)",
+    r"(?:<\|tool_call_argument_begin\|>|(?=\{))(?P<arguments>.*?)(?P<end><\|tool_call_end\|>|\Z)",
     re.DOTALL,
+)
+_KIMI_HEADLESS = re.compile(
+    r"<\|tool_call_begin\|>\s*(?P<inner>\{.*?\})\s*<\|tool_call_end\|>", re.DOTALL
 )
 _KIMI_SECTION = re.compile(r"<\|tool_calls_section_(?:begin|end)\|>")
 _DEEPSEEK_CALL = re.compile(
@@ -43,6 +59,25 @@ _ARGUMENT = re.compile(
     r"<arg_key>\s*(?P<key>.*?)\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
 )
 _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[\w-]+)\[ARGS\]\s*(?=\{)")
+_TAG = r"(?:minimax:|antml:|｜DSML｜)?"
+_INVOKE = re.compile(
+    rf"<{_TAG}invoke name=\"(?P<name>[^\"]+)\">(?P<inner>.*?)</{_TAG}invoke>", re.DOTALL
+)
+_INVOKED_WITH = re.compile(
+    rf"<{_TAG}parameter name=\"(?P<key>[^\"]+)\"(?P<text> string=\"true\")?[^>]*>"
+    rf"(?P<value>.*?)</{_TAG}parameter>",
+    re.DOTALL,
+)
+_INVOKE_FRAME = re.compile(rf"</?{_TAG}(?:tool_call|function_calls)>")
+_HARMONY_CALL = re.compile(
+    r"(?:<\|start\|>)?(?:assistant)?(?:\s*to=(?P<before>[\w.-]+)\s*)?<\|channel\|>"
+    r"(?:analysis|commentary)(?:\s*to=(?P<name>[\w.-]+))?\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*"
+    r"<\|message\|>(?P<arguments>.*?)\s*(?:<\|call\|>|<\|end\|>|\Z)",
+    re.DOTALL,
+)
+_BARE_CALL = re.compile(
+    r"(?:assistant)?(?:commentary|analysis) to=(?P<name>[\w.-]+)\s*(?:json|code)?\s*(?=\{)"
+)
 
 
 class LeakedCall(NamedTuple):
@@ -58,6 +93,10 @@ _NONE: tuple[list[LeakedCall], str] = ([], "")
 
 
 def _kimi(text: str) -> tuple[list[LeakedCall], str]:
+    if headless := list(_KIMI_HEADLESS.finditer(text)):
+        values = [_object(match["inner"]) or {} for match in headless]
+        rest = _KIMI_SECTION.sub("", _KIMI_HEADLESS.sub("", text)).strip()
+        return _all(_of_object(at, one) for at, one in enumerate(values)), rest
     found = list(_KIMI_CALL.finditer(text))
     rest = _KIMI_SECTION.sub("", _KIMI_CALL.sub("", text))
     if "<|tool_call" in rest or not all(m["end"] or _object(m["arguments"]) for m in found):
@@ -95,6 +134,33 @@ def _call_in(at: int, inner: str) -> LeakedCall | None:
     return _numbered(at, name, json.dumps(values, ensure_ascii=False))
 
 
+def _invoked(text: str) -> tuple[list[LeakedCall], str]:
+    found = list(_INVOKE.finditer(text))
+    if _INVOKE_FRAME.sub("", _INVOKE.sub("", text)).strip():
+        return _NONE
+    calls: list[LeakedCall] = []
+    for at, match in enumerate(found):
+        if _INVOKED_WITH.sub("", match["inner"]).strip():
+            return _NONE
+        values = {
+            one["key"]: one["value"] if one["text"] else _value(one["value"])
+            for one in _INVOKED_WITH.finditer(match["inner"])
+        }
+        calls.append(_numbered(at, match["name"], json.dumps(values, ensure_ascii=False)))
+    return calls, ""
+
+
+def _harmony(text: str) -> tuple[list[LeakedCall], str]:
+    found = list(_HARMONY_CALL.finditer(text))
+    if _HARMONY_CALL.sub("", text).strip() or not all(_object(m["arguments"]) for m in found):
+        return _NONE
+    names = [match["before"] or match["name"] or "" for match in found]
+    return [
+        _numbered(at, name.removeprefix("functions."), match["arguments"])
+        for at, (name, match) in enumerate(zip(names, found, strict=True))
+    ], ""
+
+
 def _mistral(text: str) -> tuple[list[LeakedCall], str]:
     if not _MISTRAL.match(text):
         try:
@@ -102,20 +168,35 @@ def _mistral(text: str) -> tuple[list[LeakedCall], str]:
         except (ValueError, RecursionError):
             return _NONE
         items = cast(list[Any], listed) if isinstance(listed, list) else []
-        calls = [
+        return _all(
             _of_object(at, cast(dict[str, Any], item) if isinstance(item, dict) else {})
             for at, item in enumerate(items)
-        ]
-        return _NONE if None in calls else ([call for call in calls if call is not None], "")
+        ), ""
+    return _rows(_MISTRAL, text)
+
+
+def _bare_harmony(text: str) -> tuple[list[LeakedCall], str]:
+    return _rows(_BARE_CALL, text)
+
+
+def _rows(head: re.Pattern[str], text: str) -> tuple[list[LeakedCall], str]:
+    """Read calls that are a head with the name, and JSON behind it."""
     found: list[LeakedCall] = []
     at = 0
-    while match := _MISTRAL.match(text, at):
+    while match := head.match(text, at):
         try:
             _, at = json.JSONDecoder(strict=False).raw_decode(text, match.end())
         except (ValueError, RecursionError):
             return _NONE
-        found.append(_numbered(len(found), match["name"], text[match.end() : at]))
+        name = match["name"].removeprefix("functions.")
+        found.append(_numbered(len(found), name, text[match.end() : at]))
     return (found, "") if not text[at:].strip() else _NONE
+
+
+def _all(calls: Iterable[LeakedCall | None]) -> list[LeakedCall]:
+    """Return the calls; none if one of them could not be read."""
+    found = list(calls)
+    return [] if None in found else [call for call in found if call is not None]
 
 
 def _of_object(at: int, value: dict[str, Any]) -> LeakedCall | None:
@@ -151,6 +232,9 @@ _READERS: tuple[tuple[str, Read], ...] = (
     *((marker, _deepseek) for marker in _DEEPSEEK),
     ("<tool_call>", _tagged),
     ("[TOOL_CALLS]", _mistral),
+    *((marker, _invoked) for marker in _INVOKES),
+    *((marker, _harmony) for marker in _HARMONY),
+    *((marker, _bare_harmony) for marker in BARE_HARMONY),
 )
 
 

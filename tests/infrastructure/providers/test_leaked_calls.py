@@ -1,6 +1,7 @@
 """Tool calls in the text of an answer, as models write them."""
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
@@ -107,7 +108,7 @@ def test_text_is_not_held_back_longer_than_needed() -> None:
     assert scanner.feed("box|>") == "<|toolbox|>"
 
 
-def answer(*deltas: dict[str, object], tools: frozenset[str] = TOOLS) -> list[ModelEvent]:
+def answer(*deltas: Mapping[str, object], tools: frozenset[str] = TOOLS) -> list[ModelEvent]:
     found: list[ModelEvent] = []
     decoder = ChatDecoder(tool_names=tools)
     for fields in deltas:
@@ -190,6 +191,81 @@ OTHERS: dict[str, tuple[str, str, list[tuple[str, str, str]]]] = {
         "",
         [READ, ALSO],
     ),
+    "gpt-oss": (
+        "Hm. <|channel|>commentary to=functions.read_file <|constrain|>json<|message|>"
+        '{"path": "a"}<|call|>',
+        "Hm. ",
+        [READ],
+    ),
+    "gpt-oss, the receiver first": (
+        "<|start|>assistant to=functions.read_file<|channel|>commentary json<|message|>"
+        '{"path": "a"}',
+        "",
+        [READ],
+    ),
+    "gpt-oss, its marks not printed": (
+        'So:\ncommentary to=functions.read_file json{"path": "a"}',
+        "So:\n",
+        [READ],
+    ),
+    "minimax": (
+        '<minimax:tool_call>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n'
+        "</invoke>\n</minimax:tool_call>",
+        "",
+        [READ],
+    ),
+    "function_calls": (
+        'Look:\n<function_calls>\n<invoke name="read_file">\n'
+        '<parameter name="path">a</parameter>\n</invoke>\n<invoke name="list_files">\n'
+        '<parameter name="depth">2</parameter>\n<parameter name="under">a b</parameter>\n'
+        "</invoke>\n</function_calls>",
+        "Look:\n",
+        [READ, ALSO],
+    ),
+    "invoke without a frame": (
+        '<invoke name="read_file"><parameter name="path">a</parameter></invoke>',
+        "",
+        [READ],
+    ),
+    "deepseek 3.2, a text that looks like a number": (
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="read_file">\n<｜DSML｜parameter '
+        'name="path" string="true">12</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
+        "</｜DSML｜function_calls>",
+        "",
+        [("functions.read_file:0", "read_file", '{"path": "12"}')],
+    ),
+    "kimi without its head line": (
+        section(
+            '<|tool_call_begin|>{"name": "read_file", "arguments": {"path": "a"}}<|tool_call_end|>'
+        ),
+        "",
+        [READ],
+    ),
+    "kimi without the mark of arguments": (
+        section('<|tool_call_begin|>functions.read_file:0 {"path": "a"}<|tool_call_end|>'),
+        "",
+        [READ],
+    ),
+    "gpt-oss, cut off": (
+        '<|channel|>commentary to=functions.read_file <|message|>{"pa',
+        '<|channel|>commentary to=functions.read_file <|message|>{"pa',
+        [],
+    ),
+    "gpt-oss, a tool of its own host": (
+        '<|channel|>commentary to=browser.open <|message|>{"id": 1}<|call|>',
+        '<|channel|>commentary to=browser.open <|message|>{"id": 1}<|call|>',
+        [],
+    ),
+    "words in front of the same words": (
+        'It writes commentary to=functions.read_file json{"path": "a"}',
+        'It writes commentary to=functions.read_file json{"path": "a"}',
+        [],
+    ),
+    "an invoked example, and words after it": (
+        '<invoke name="read_file"><parameter name="path">a</parameter></invoke> is XML.',
+        '<invoke name="read_file"><parameter name="path">a</parameter></invoke> is XML.',
+        [],
+    ),
     "written about": (
         "Qwen writes <tool_call>{} and then </tool_call>, Mistral a list: [TOOL_CALLS].",
         "Qwen writes <tool_call>{} and then </tool_call>, Mistral a list: [TOOL_CALLS].",
@@ -254,3 +330,52 @@ def test_an_end_of_thought_that_nothing_began_is_taken_out(case: tuple[str, str]
     for pieces in ([text], list(text)):
         found = answer(*({"content": piece} for piece in pieces))
         assert "".join(one.text for one in found if isinstance(one, TextDelta)) == shown
+
+
+CHANNELS = {
+    "thought and answer": (
+        "<|channel|>analysis<|message|>A sum.<|end|><|start|>assistant<|channel|>final<|message|>"
+        "Four.<|return|>",
+        "A sum.",
+        "Four.",
+    ),
+    "an answer only": ("<|channel|>final<|message|>Four < five.", "", "Four < five."),
+    "said before a call, without one": (
+        "\n<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>",
+        "",
+        "I look.",
+    ),
+    "marks not printed": ("analysisWe need a sum.assistantfinalFour.", "We need a sum.", "Four."),
+    "a text that begins like a thought": ("analysisWe is no word.", "", "analysisWe is no word."),
+    "a text that begins with a word": ("analysis of it", "", "analysis of it"),
+    "a header that never ends": ("<|channel|>of the river", "", "<|channel|>of the river"),
+}
+
+
+@pytest.mark.parametrize("case", CHANNELS.values(), ids=list(CHANNELS))
+@pytest.mark.parametrize("tools", [TOOLS, frozenset[str]()], ids=["tools", "no tools"])
+def test_the_channels_of_gpt_oss(case: tuple[str, str, str], tools: frozenset[str]) -> None:
+    text, thought, shown = case
+    for pieces in ([text], list(text)):
+        found = answer(*({"content": piece} for piece in pieces), tools=tools)
+        assert "".join(one.text for one in found if isinstance(one, ThinkingDelta)) == thought
+        assert "".join(one.text for one in found if isinstance(one, TextDelta)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|channel|>analysis<|message|>I read.<|end|><|start|>assistant<|channel|>commentary "
+        'to=functions.read_file <|constrain|>json<|message|>{"path": "a"}<|call|>',
+        'analysisI read.assistantcommentary to=functions.read_file json{"path": "a"}',
+    ],
+    ids=["marks", "no marks"],
+)
+def test_a_call_after_a_thought_of_gpt_oss(text: str) -> None:
+    for pieces in ([text], list(text)):
+        found = answer(*({"content": piece} for piece in pieces))
+        thought = [one.text for one in found if isinstance(one, ThinkingDelta)]
+        assert "".join(thought) == "I read."
+        assert ToolUseStarted(0, "functions.read_file:0", "read_file") in found
+        assert ToolUseDelta(0, '{"path": "a"}') in found
+        assert not [one for one in found if isinstance(one, TextDelta)]
