@@ -138,6 +138,11 @@ export interface KodeRequests {
   /** The skills offered to the model, and those that cannot be used. */
   "kode/skills/list": [Empty, SkillsListResult];
   /**
+   * What prompts can call as `/name`: built-in verbs, the user's and a trusted project's.
+   * Errors: ConfigInvalid.
+   */
+  "kode/verbs/list": [Empty, VerbsListResult];
+  /**
    * The configured MCP servers, their states, and what they offer as far as known. Starts
    * none.
    */
@@ -2336,6 +2341,51 @@ export interface SkillView {
 /** A skill that cannot be used, and why. `line` counts from 1; it and `field` may be absent. */
 export interface SkillProblemView {
   source: "user" | "config" | "project";
+  file: string;
+  message: string;
+  line?: number;
+  field?: string;
+}
+
+/**
+ * Verbs and skills by name, and files that cannot be used.
+ *
+ * `projectTrusted`: the editor has said that the workspace is trusted, so the verbs of the
+ * open folders are read.
+ */
+export interface VerbsListResult {
+  verbs: VerbView[];
+  problems: VerbProblemView[];
+  projectTrusted: boolean;
+}
+
+/**
+ * What a prompt that begins with `/name` calls: a verb, or (`kind`) a skill.
+ *
+ * `title` is for menus. `arguments` describes what may follow the name. `context` is what
+ * of the editor's state goes with it: a client offers the verb where it has one of these.
+ * `source`: built in, the user's own, an open folder's, or a folder of the setting
+ * `skill_folders`. `uri` is its file. `agent`, `mode`, `model` and `effort` hold for the
+ * turn, unless `kode/turn/start` says otherwise.
+ */
+export interface VerbView {
+  name: string;
+  title: string;
+  description: string;
+  source: "builtin" | "user" | "project" | "config";
+  kind?: "verb" | "skill";
+  arguments?: string;
+  context?: ("selection" | "file" | "diagnostics" | "changes" | "symbol")[];
+  uri?: string;
+  agent?: string;
+  mode?: Mode;
+  model?: string;
+  effort?: "off" | "low" | "medium" | "high" | "max";
+}
+
+/** A verb that cannot be used, and why. `line` counts from 1; it and `field` may be absent. */
+export interface VerbProblemView {
+  source: "builtin" | "user" | "project" | "config";
   file: string;
   message: string;
   line?: number;

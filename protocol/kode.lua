@@ -1437,6 +1437,39 @@
 ---@field line? integer
 ---@field field? string
 
+--- Verbs and skills by name, and files that cannot be used.
+---
+--- `projectTrusted`: the editor has said that the workspace is trusted, so the verbs of the open folders are read.
+---@class kode.VerbsListResult
+---@field verbs kode.VerbView[]
+---@field problems kode.VerbProblemView[]
+---@field projectTrusted boolean
+
+--- What a prompt that begins with `/name` calls: a verb, or (`kind`) a skill.
+---
+--- `title` is for menus. `arguments` describes what may follow the name. `context` is what of the editor's state goes with it: a client offers the verb where it has one of these. `source`: built in, the user's own, an open folder's, or a folder of the setting `skill_folders`. `uri` is its file. `agent`, `mode`, `model` and `effort` hold for the turn, unless `kode/turn/start` says otherwise.
+---@class kode.VerbView
+---@field name string
+---@field title string
+---@field description string
+---@field source 'builtin'|'user'|'project'|'config'
+---@field kind? 'verb'|'skill'
+---@field arguments? string
+---@field context? ('selection'|'file'|'diagnostics'|'changes'|'symbol')[]
+---@field uri? string
+---@field agent? string
+---@field mode? kode.Mode
+---@field model? string
+---@field effort? 'off'|'low'|'medium'|'high'|'max'
+
+--- A verb that cannot be used, and why. `line` counts from 1; it and `field` may be absent.
+---@class kode.VerbProblemView
+---@field source 'builtin'|'user'|'project'|'config'
+---@field file string
+---@field message string
+---@field line? integer
+---@field field? string
+
 --- The servers in the order of the settings, those of the project last; none is started.
 ---
 --- `problems` lists entries that cannot be used. `projectTrusted`: the editor has said that the workspace is trusted, so files of the open folders are read.

@@ -26,7 +26,7 @@ ROWS = {
     "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (
         *(("sessions",), ("turns",), ("edits",), ("permissions",), ("event_log",)),
-        *(("scouts",), ("tools",), ("context",)),
+        *(("scouts",), ("tools", "verbs"), ("context",)),
     ),
     "jobs": (("batch",), ("run",)),
     "servers": (("boot",), ("acp",), ("lsp",)),
@@ -197,6 +197,9 @@ LATE_IMPORTS = {
         "lsp.loader",
         "kode_sidecar.lsp.language_server",
     ): "the loader thread: pygls, at the first request that it serves",
+    ("verbs.verb_file", "tomllib"): "only for verbs of Gemini CLI",
+    ("boot.knowledge", "kode_sidecar.verbs.library"): "only who uses verbs, no job",
+    ("boot.knowledge", "kode_sidecar.boot.verb_sources"): "only who uses verbs, no job",
     (
         "context.skill_front_matter",
         "kode_sidecar.text.yaml_text",

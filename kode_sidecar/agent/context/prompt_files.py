@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
@@ -48,6 +48,11 @@ class PromptFiles:
     def in_locale(self, locale: Locale) -> "PromptFiles":
         """Return these prompts in a language."""
         return self if locale == self._locale else PromptFiles(self._parent, locale)
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names of the prompts in a folder of these, sorted; `read` takes them."""
+        names = os.listdir(f"{self._folder}{os.sep}{folder}")
+        return sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
         """Return the text of `{name}.md`, without outer blank lines.

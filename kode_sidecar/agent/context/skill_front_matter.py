@@ -74,10 +74,23 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
     `data` are its first `MAX_FRONT_MATTER_BYTES` at most.
     Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
     """
-    # Imported late: PyYAML takes 10 ms, and most users have no skills.
+    front, _ = split_skill(data, name)
+    fields = read_fields(front, name)
+    own_name = fields.text("name", _MAX_NAME_CHARS)
+    return FrontMatter(
+        id=fields.id(own_name),
+        name=own_name,
+        description=fields.text("description", MAX_DESCRIPTION_CHARS),
+        tags=fields.texts("tags"),
+        permissions=fields.texts("permissions"),
+    )
+
+
+def read_fields(front: bytes, name: str) -> "Fields":
+    """Read the front matter of the file `name`; raises as `read_front_matter` does."""
+    # Imported late: PyYAML takes 10 ms, and most users have no files with front matter.
     from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
 
-    front, _ = split_skill(data, name)
     try:
         document = read_yaml(utf8(front, name, first_line=2), only_text=True, max_nodes=_MAX_VALUES)
     except YamlProblem as error:
@@ -88,15 +101,7 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
     value = document.value
     if not isinstance(value, dict):
         raise skill_invalid(name, 2, "", "expected lines such as `description: When to use it.`")
-    fields = _Fields(name, cast("dict[str, object]", value), document.lines)
-    own_name = fields.text("name", _MAX_NAME_CHARS)
-    return FrontMatter(
-        id=fields.id(own_name),
-        name=own_name,
-        description=fields.text("description", MAX_DESCRIPTION_CHARS),
-        tags=fields.texts("tags"),
-        permissions=fields.texts("permissions"),
-    )
+    return Fields(name, cast("dict[str, object]", value), document.lines)
 
 
 def utf8(data: bytes, name: str, *, first_line: int = 1) -> str:
@@ -111,7 +116,7 @@ def utf8(data: bytes, name: str, *, first_line: int = 1) -> str:
         raise skill_invalid(name, line, "", "this is not UTF-8: save the file as UTF-8") from None
 
 
-class _Fields:
+class Fields:
     """The fields of one front matter, checked as they are taken."""
 
     def __init__(self, file: str, values: Mapping[str, object], lines: Mapping[str, int]) -> None:
@@ -120,47 +125,55 @@ class _Fields:
         self._lines = lines
 
     def id(self, name: str) -> str:
+        """Return the field `id`, else the name if it can be one."""
         given = self._values.get("id")
         if given is None:
             if _ID.fullmatch(name):
                 return name
-            raise self._wrong("id", "is missing: add one such as `id: release-notes`")
+            raise self.wrong("id", "is missing: add one such as `id: release-notes`")
         if not isinstance(given, str) or not _ID.fullmatch(given):
-            raise self._wrong(
+            raise self.wrong(
                 "id", "use up to 64 of a-z, 0-9, `-`, `_` and `.`, such as release-notes"
             )
         return given
 
+    def has(self, field: str) -> bool:
+        """Return whether a field is there and says something."""
+        return self._values.get(field) not in (None, "")
+
     def text(self, field: str, limit: int) -> str:
+        """Return a field as one line of at most `limit` characters."""
         given = self._values.get(field)
         if given is None:
-            raise self._wrong(field, "is missing")
+            raise self.wrong(field, "is missing")
         if not isinstance(given, str):
-            raise self._wrong(field, "expected a text")
+            raise self.wrong(field, "expected a text")
         text = one_line(given)
         if not text:
-            raise self._wrong(field, "is empty")
+            raise self.wrong(field, "is empty")
         if len(text) > limit:
-            raise self._wrong(field, f"has {len(text):,} characters; the limit is {limit:,}")
+            raise self.wrong(field, f"has {len(text):,} characters; the limit is {limit:,}")
         return text
 
     def texts(self, field: str) -> tuple[str, ...]:
+        """Return a list of texts, each on one line; empty if the field is missing."""
         given = self._values.get(field, [])
         if given == "":
             return ()
         if not isinstance(given, list):
-            raise self._wrong(field, "expected a list such as [one, two]")
+            raise self.wrong(field, "expected a list such as [one, two]")
         items = cast("list[object]", given)
         if len(items) > _MAX_ITEMS:
-            raise self._wrong(field, f"has {len(items)} entries; the limit is {_MAX_ITEMS}")
+            raise self.wrong(field, f"has {len(items)} entries; the limit is {_MAX_ITEMS}")
         texts = [one_line(item) if isinstance(item, str) else "" for item in items]
         for number, text in enumerate(texts):
             if not text or len(text) > _MAX_ITEM_CHARS:
                 text = f"expected a text of at most {_MAX_ITEM_CHARS} characters"
-                raise self._wrong(f"{field}[{number}]", text)
+                raise self.wrong(f"{field}[{number}]", text)
         return tuple(texts)
 
-    def _wrong(self, field: str, problem: str) -> KodeError:
+    def wrong(self, field: str, problem: str) -> KodeError:
+        """Return the error for a field, with its line."""
         line = self._lines.get(f"$.{field}", self._lines.get("$", 1))
         return skill_invalid(self._file, line + 1, field, problem)
 

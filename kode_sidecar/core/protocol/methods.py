@@ -249,6 +249,14 @@ METHODS: tuple[Method, ...] = (
         process.SkillsListResult,
     ),
     Method(
+        "kode/verbs/list",
+        "What prompts can call as `/name`: built-in verbs, the user's and a trusted project's.",
+        process.Empty,
+        process.VerbsListResult,
+        ("ConfigInvalid",),
+        since="1.0",
+    ),
+    Method(
         "kode/mcp/list",
         "The configured MCP servers, their states, and what they offer as far as known. Starts"
         " none.",

@@ -220,6 +220,56 @@ class SkillsListResult(Struct, frozen=True, kw_only=True, rename="camel"):
     project_trusted: bool
 
 
+VerbSource = Literal["builtin", "user", "project", "config"]
+VerbContext = Literal["selection", "file", "diagnostics", "changes", "symbol"]
+
+
+class VerbView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a prompt that begins with `/name` calls: a verb, or (`kind`) a skill.
+
+    `title` is for menus. `arguments` describes what may follow the name. `context` is what of the
+    editor's state goes with it: a client offers the verb where it has one of these. `source`:
+    built in, the user's own, an open folder's, or a folder of the setting `skill_folders`. `uri` is
+    its file. `agent`, `mode`, `model` and `effort` hold for the turn, unless
+    `kode/turn/start` says otherwise.
+    """
+
+    name: str
+    title: str
+    description: str
+    source: VerbSource
+    kind: Literal["verb", "skill"] = "verb"
+    arguments: str | None = None
+    context: tuple[VerbContext, ...] = ()
+    uri: str | None = None
+    agent: str | None = None
+    mode: Mode | None = None
+    model: str | None = None
+    effort: Effort | None = None
+
+
+class VerbProblemView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A verb that cannot be used, and why. `line` counts from 1; it and `field` may be absent."""
+
+    source: VerbSource
+    file: str
+    message: str
+    line: int | None = None
+    field: str | None = None
+
+
+class VerbsListResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Verbs and skills by name, and files that cannot be used.
+
+    `project_trusted`: the editor has said that the workspace is trusted, so the verbs of the open
+    folders are read.
+    """
+
+    verbs: tuple[VerbView, ...]
+    problems: tuple[VerbProblemView, ...]
+    project_trusted: bool
+
+
 MemoryAction = Literal["accept", "reject"]
 
 

@@ -59,6 +59,7 @@ class Playback:
         self._loop = PlaybackLoop(recording.lines, self._lines_of_handshake())
         self._host = PlaybackHost(recording, self._loop, requests)
         self.remembers_hosts = self.has_runs = False
+        self.home: Path | None = None
         self.platform: str = recording.head.platform
         self.clock: Clock = _RecordedClock(recording.head.started, self._loop.time)
         self.new_id: NewId = self._new_id

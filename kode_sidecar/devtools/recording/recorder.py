@@ -79,6 +79,7 @@ class Recorder(System):
     def __init__(self, wanted: Path, grease: Grease | None = None) -> None:
         super().__init__()
         self.remembers_hosts = False
+        self.home = None
         self._grease = grease
         self._wanted = wanted
         self._file: RecordingFile | None = None

@@ -216,6 +216,7 @@ class _App:
             "kode/settings/update": self._update_settings,
             "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
             "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
+            "kode/verbs/list": by_agent(lambda agent, _: agent.knowledge.list_verbs()),
             "kode/mcp/list": by_agent(lambda agent, _: agent.mcp().list()),
             "kode/mcp/decide": by_agent(lambda agent, asked: agent.mcp().decide(asked)),
             "kode/mcp/read": by_agent(lambda agent, asked: agent.mcp().read(asked)),

@@ -1,8 +1,10 @@
 """Skills and memory: what the model knows beyond a conversation, set up from the settings."""
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kode_sidecar.agent.context.memory import (
     RECALLED,
@@ -30,6 +32,9 @@ from kode_sidecar.servers.boot.http_library import open_memory_http
 from kode_sidecar.servers.boot.skill_sources import skill_sources
 from kode_sidecar.servers.boot.system import Environment
 
+if TYPE_CHECKING:
+    from kode_sidecar.agent.verbs.library import VerbFolder, VerbLibrary, VerbTable
+
 _MAX_QUERY_CHARS = 2_000
 
 
@@ -53,6 +58,8 @@ class Knowledge:
         self._sources_of: tuple[Sequence[Path], bool] = (), False
         self._sources = skill_sources(settings, (), trusted=False)
         self.skills = SkillLibrary(self._skill_sources)
+        self._verbs: VerbLibrary | None = None
+        self._home = environment.home
         new_id, now = environment.new_id, environment.clock.timestamp
         self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), now)
         self.open_http = environment.hosts(lambda: open_memory_http)
@@ -89,6 +96,12 @@ class Knowledge:
             self._sources_of = asked
         return self._sources
 
+    def _verb_folders(self) -> "Sequence[VerbFolder]":
+        from kode_sidecar.servers.boot.verb_sources import verb_folders  # noqa: PLC0415
+
+        roots = [root.path for root in self._roots()] if self._trusted() else []
+        return verb_folders(self._settings, self._home, roots)
+
     async def list_skills(self) -> wire.SkillsListResult:
         """Answer `kode/skills/list`."""
         catalog = self.skills.catalog()
@@ -108,6 +121,21 @@ class Knowledge:
             problems=tuple(map(_problem_view, catalog.problems)),
             project_trusted=self._trusted(),
         )
+
+    def verbs(self) -> "VerbTable":
+        """Return the verbs of now; blocks. Raises KodeError for broken built-in prompts."""
+        # Imported late: not everybody calls a verb, and no job does.
+        from kode_sidecar.agent.verbs.library import VerbLibrary  # noqa: PLC0415
+
+        if self._verbs is None:
+            self._verbs = VerbLibrary(self._prompts, self._verb_folders)
+        return self._verbs.table()
+
+    async def list_verbs(self) -> wire.VerbsListResult:
+        """Answer `kode/verbs/list`. Raises KodeError `ConfigInvalid`."""
+        from kode_sidecar.servers.boot.verb_sources import verbs_view  # noqa: PLC0415
+
+        return verbs_view(await asyncio.to_thread(self.verbs), trusted=self._trusted())
 
     async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
         """Answer `kode/memory/list`. Raises KodeError `Storage`."""

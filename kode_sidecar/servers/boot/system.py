@@ -72,12 +72,14 @@ class Environment(Protocol):
 
     `platform` is the system's name as the model sees it; `random()` is in [0, 1).
     `remembers_hosts`: use what hosts said about their models in earlier processes. `has_runs`: jobs
-    may be started; a recording holds none.
+    may be started; a recording holds none. `home` is the user's own folder, None where nothing of
+    it may be read: a recording does not hold it.
     """
 
     platform: str
     remembers_hosts: bool
     has_runs: bool
+    home: Path | None
     clock: "Clock"
     new_id: "NewId"
     random: Callable[[], float]
@@ -132,6 +134,7 @@ class System:
     def __init__(self) -> None:
         self.platform: str = platform.system()
         self.remembers_hosts = self.has_runs = True
+        self.home: Path | None = _home()
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
         self.random: Callable[[], float] = random.random
@@ -171,6 +174,13 @@ class System:
 
     def end(self) -> None:
         """Do nothing: there is no recording to close."""
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # no variable and no account says where it is
+        return None
 
 
 def _base36(number: int) -> str:

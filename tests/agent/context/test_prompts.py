@@ -85,7 +85,14 @@ def test_what_is_said_of_commands_holds_with_and_without_them(locale: Locale) ->
 
 def test_both_languages_have_the_same_files_and_names() -> None:  # A16
     folder = find_prompts()
-    names = {locale: {path.name for path in (folder / locale).iterdir()} for locale in LOCALES}
+    names = {
+        locale: {
+            path.relative_to(folder / locale)
+            for path in (folder / locale).rglob("*")
+            if path.is_file()
+        }
+        for locale in LOCALES
+    }
     assert names["zh"] == names["en"]
     for name in names["en"]:
         zh, en = (

@@ -1,0 +1,1 @@
+"""Verbs: named prompts that every client offers as `/name`."""
