@@ -262,8 +262,9 @@ def _forbidden_settings(value: object, prefix: str) -> list[str]:
 class Handover:
     """What the entry point hands over to the full server once `initialize` is answered.
 
-    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` arrived
-    right after it, and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `params` and `result` are those of `initialize`, `handshake` its two messages, and before them
+    the latest that came too early. `bodies` arrived right after it, and `decoder` may hold the
+    beginning of the next; its `failure` may be set.
     `unpacker_id` is the process that unpacked this one-file program, read early because that
     process may exit at any time; None for any other program.
     `wait_drained` blocks until all output of the entry point is written: call it before the next
@@ -288,7 +289,7 @@ class Handover:
         fd_out: int,
         params: dict[str, object],
         result: dict[str, object],
-        handshake: tuple[bytes, bytes],
+        handshake: tuple[bytes, ...],
         decoder: FrameDecoder | LineDecoder,
         bodies: list[bytes],
         wait_drained: Callable[[], None],

@@ -6,15 +6,22 @@ from kode_sidecar.devtools.recording.grease import Grease
 from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.playback import Playback
-from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
+from kode_sidecar.devtools.recording.recorded_lines import (
+    FilesLeftOut,
+    FrameIn,
+    FrameOut,
+    RecordedFile,
+)
 from kode_sidecar.devtools.recording.recorder import Recorder
 from kode_sidecar.devtools.recording.recording_file import SessionRecording, read_recording
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 __all__ = [
+    "FilesLeftOut",
     "FrameIn",
     "FrameOut",
     "Playback",
+    "RecordedFile",
     "Recorder",
     "SessionRecording",
     "as_object",

@@ -73,14 +73,14 @@ class Playback:
         self,
         loaded: LoadedSettings,
         roots: Sequence[Path],
-        handshake: tuple[bytes, bytes],
+        handshake: tuple[bytes, ...],
         log: Callable[[str], None],
     ) -> LoadedSettings:
         """Return the recorded settings."""
         del log
         params = self._recording.initialize_params()
         self._names = FolderNames(self._recording.head, params, [*map(str, roots)])
-        self._lanes.heard(handshake[0])
+        self._lanes.heard(handshake[-2])
         return recorded_settings(self._recording.head, loaded)
 
     def hosts(self, make: Callable[[], Any]) -> Any:

@@ -27,7 +27,7 @@ class RecordingHead(RecordedLine, frozen=True, kw_only=True, tag="head"):
     that were set, `defaults` the settings that nobody had set;
     `started` is the time of day, RFC 3339. In one that
     is `greased` stands what no server says: a client can be graded by it or meet it again, and no
-    server plays it.
+    server plays it. `early` are the methods of what the client said before `initialize`.
     """
 
     format: int
@@ -41,6 +41,7 @@ class RecordingHead(RecordedLine, frozen=True, kw_only=True, tag="head"):
     defaults: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     greased: bool = False
+    early: tuple[str, ...] = ()
 
 
 class RecordedInput(RecordedLine, frozen=True, kw_only=True):

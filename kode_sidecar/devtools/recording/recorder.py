@@ -96,7 +96,7 @@ class Recorder(System):
         self,
         loaded: LoadedSettings,
         roots: Sequence[Path],
-        handshake: tuple[bytes, bytes],
+        handshake: tuple[bytes, ...],
         log: Callable[[str], None],
     ) -> LoadedSettings:
         """Begin the recording, of a process with these settings. Raises KodeError `Storage`."""
@@ -112,6 +112,7 @@ class Recorder(System):
         self._path = self._file.path
         self._started = self.clock.monotonic()
         settings = settings_to_record(loaded)
+        *early, request, answer = handshake
         self._write(
             RecordingHead(
                 format=FORMAT,
@@ -125,12 +126,12 @@ class Recorder(System):
                 defaults=tuple(name for name in settings if name not in loaded.sources),
                 problems=loaded.problems,
                 greased=self._grease is not None,
+                early=tuple(str(read_frame(one).get("method", "")) for one in early),
             )
         )
         self._write_files()
         for line in (*self._kept.models(), *self._kept.servers()):
             self._write(line)
-        request, answer = handshake
         self._write(_frame_in(request))
         self._note(answer)
         log(f"recording to {self._path}")

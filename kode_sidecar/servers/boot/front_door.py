@@ -44,6 +44,7 @@ READ_BYTES = 64 * 1024
 _PIPE_ROOM = 4096
 _MAX_UNREAD_BYTES = 64 * 1024 * 1024
 _FLUSH_SECONDS = 1.0
+_MOST_EARLY = 15  # messages before `initialize` that are handed over, less one
 
 
 def guard_stdio() -> tuple[int, int]:
@@ -114,6 +115,7 @@ def open_door(greeting: Greeting = LSP) -> Handover | int:
     fd_in, fd_out = guard_stdio()
     answers = _Answers(fd_out, greeting.frame)
     decoder = greeting.decoder()
+    early: list[bytes] = []
     while True:
         try:
             data = os.read(fd_in, READ_BYTES)
@@ -123,10 +125,11 @@ def open_door(greeting: Greeting = LSP) -> Handover | int:
         for index, body in enumerate(bodies):
             accepted = _answer(body, answers, greeting)
             if isinstance(accepted, tuple):
-                rest = bodies[index + 1 :]
-                return Handover(
-                    fd_in, fd_out, *accepted, decoder, rest, answers.wait_drained, unpacker_id
-                )
+                params, result, answer = accepted
+                rest, said = bodies[index + 1 :], (*early, body, answer)
+                ends = (decoder, rest, answers.wait_drained, unpacker_id)
+                return Handover(fd_in, fd_out, params, result, said, *ends)
+            early = [*early[-_MOST_EARLY:], body]
             if accepted is _Leave:
                 return answers.finish()
         if decoder.failure is not None:
@@ -150,9 +153,9 @@ class _Leave:
 
 def _answer(
     body: bytes, answers: "_Answers", greeting: Greeting
-) -> "tuple[Message, Message, tuple[bytes, bytes]] | type[_Leave] | None":
+) -> "tuple[Message, Message, bytes] | type[_Leave] | None":
     """Answer one message. For an `initialize` that succeeds, return its params, its result and
-    both messages; for `exit` return `_Leave`.
+    the answer; for `exit` return `_Leave`.
     """
     try:
         message = read_message(body)
@@ -180,7 +183,7 @@ def _answer(
         return None
     answer = result_body(request_id, result)
     answers.put(answer)
-    return params, result, (body, answer)  # type: ignore[reportUnknownVariableType]
+    return params, result, answer  # type: ignore[reportUnknownVariableType]
 
 
 class _Answers:

@@ -88,12 +88,13 @@ class Environment(Protocol):
         self,
         loaded: "LoadedSettings",
         roots: Sequence[Path],
-        handshake: tuple[bytes, bytes],
+        handshake: tuple[bytes, ...],
         log: Callable[[str], None],
     ) -> "LoadedSettings":
         """Return the settings to serve with; called once, on the loop, before anything else.
 
-        `handshake` is `initialize` and its answer. Raises KodeError `Storage`.
+        `handshake` ends with `initialize` and its answer; before them is what came too early.
+        Raises KodeError `Storage`.
         """
         ...
 
@@ -143,7 +144,7 @@ class System:
         self,
         loaded: "LoadedSettings",
         roots: Sequence[Path],
-        handshake: tuple[bytes, bytes],
+        handshake: tuple[bytes, ...],
         log: Callable[[str], None],
     ) -> "LoadedSettings":
         """Return the settings as they were loaded."""
