@@ -85,6 +85,18 @@ class LineIndex:
             return self._starts[-1] + len(self._lines[-1])
         return self._starts[line] + code_point_column(self._lines[line], character, self._encoding)
 
+    @property
+    def last_line(self) -> int:
+        """The number of the last line, which is empty after a line end."""
+        return len(self._lines) - 1
+
+    def width(self, line: int) -> int:
+        """Return the units in a line with its end; none in a line after the last one."""
+        if line > self.last_line:
+            return 0
+        end = len(self._lines[line]) - len(line_content(self._lines[line]))
+        return encoded_column(self._lines[line], len(self._lines[line]), self._encoding) + end
+
     def position(self, offset: int) -> dict[str, int]:
         """Return the position of an offset; between `\\r` and `\\n` it is the end of the line."""
         line = bisect_right(self._starts, offset) - 1

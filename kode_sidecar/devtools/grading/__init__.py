@@ -1,6 +1,7 @@
 """Checks a client's recording against the rules of the protocol."""
 
-from kode_sidecar.devtools.grading.rules import RULES, grade, verdicts
+from kode_sidecar.devtools.grading.report import GradeOptions, grade
+from kode_sidecar.devtools.grading.rules import RULES, verdicts
 from kode_sidecar.devtools.grading.talk import Talk
 
-__all__ = ["RULES", "Talk", "grade", "verdicts"]
+__all__ = ["RULES", "GradeOptions", "Talk", "grade", "verdicts"]

@@ -1,19 +1,13 @@
-"""`kode-sidecar grade`: checks whether a client follows the protocol, rule by rule."""
+"""The rules of the protocol by id, and what a recording says of each."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from kode_sidecar.devtools.grading import document_rules, message_rules, shown_rules
+from kode_sidecar.devtools.grading import document_rules, file_rules, message_rules, shown_rules
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import isolate, read_recording
-from kode_sidecar.errors import KodeError
-
-RIGHT, FAULTY, UNKNOWN = 0, 1, 2
 
 
 def _always(_: Talk) -> bool:
@@ -25,6 +19,11 @@ class GradingRule(NamedTuple):
 
     check: Callable[[Talk], Faults]
     concerns: Callable[[Talk], bool] = _always
+
+    @property
+    def about(self) -> str:
+        """What a client must do."""
+        return " ".join((self.check.__doc__ or "").split("\n\n")[0].split())
 
 
 def _takes_back(talk: Talk) -> bool:
@@ -47,6 +46,10 @@ def _edits(talk: Talk) -> bool:
     return any(True for _ in document_rules.sent_edits(talk))
 
 
+def _changes_files(talk: Talk) -> bool:
+    return any(True for _ in file_rules.applied_edits(talk))
+
+
 def _is_greased(talk: Talk) -> bool:
     return any(exchange.request.method == "kode/grease" for exchange in talk.questions)
 
@@ -65,6 +68,7 @@ RULES: Mapping[str, GradingRule] = {
     "applied-shown": GradingRule(document_rules.applied_shown, _edits),
     "refused-untouched": GradingRule(document_rules.refused_untouched, _edits),
     "stale-refused": GradingRule(document_rules.stale_refused, _edits),
+    "files-changed": GradingRule(file_rules.files_changed, _changes_files),
     "deltas-folded": GradingRule(shown_rules.deltas_folded, _shows),
     "growth-shown": GradingRule(shown_rules.growth_shown, _shows),
 }
@@ -87,36 +91,3 @@ def verdicts(talk: Talk) -> Sequence[GradingVerdict]:
         state = "kept" if rule.concerns(talk) else "unseen"
         found.append(GradingVerdict(name, "broken" if faults else state, faults))
     return found
-
-
-def grade(files: Sequence[Path], *, json: bool = False) -> int:
-    """Print the verdicts and return the exit code: 0 right, 1 faulty, 2 unreadable."""
-    isolate()
-    code = RIGHT
-    for file in files:
-        try:
-            found = verdicts(Talk(read_recording(file)))
-        except KodeError as error:
-            sys.stderr.write(f"kode-sidecar grade: {error.message}\n")
-            return UNKNOWN
-        if any(verdict.faults for verdict in found):
-            code = FAULTY
-        if json:
-            report = {"recording": str(file), "verdicts": found}
-            sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-        else:
-            sys.stdout.write(_report(file, found))
-    return code
-
-
-def _report(file: Path, found: Sequence[GradingVerdict]) -> str:
-    width = max(map(len, RULES))
-    marks = {"kept": "ok    ", "broken": "BROKEN", "unseen": "  -   "}
-    lines = [str(file)]
-    for verdict in found:
-        about = " ".join((RULES[verdict.rule].check.__doc__ or "").split("\n\n")[0].split())
-        lines.append(f"  {marks[verdict.state]} {verdict.rule:<{width}}  {about}")
-        lines += [f"         line {fault.line}: {fault.text}" for fault in verdict.faults]
-    counts = {state: sum(one.state == state for one in found) for state in marks}
-    lines.append("  " + ", ".join(f"{count} {state}" for state, count in counts.items()))
-    return "\n".join(lines) + "\n"

@@ -49,7 +49,8 @@ def serve_strict(file: Path, patience: float) -> int:
     ]
     if faults:
         fault, rule = min(faults)
-        tell(f"{rule}: message {fault.line} of this session: {fault.text}")
+        wanted = f"; expected: {fault.expected}" if fault.expected else ""
+        tell(f"{rule}: message {fault.line} of this session: {fault.text}{wanted}")
     return DIFFERENT if faults else code
 
 

@@ -10,14 +10,17 @@ from typing import Any, NamedTuple, cast
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
 from kode_sidecar.devtools.recording import (
+    FilesLeftOut,
     FrameIn,
     FrameOut,
+    RecordedFile,
     SessionRecording,
     as_object,
     read_frame,
 )
 
 Json = dict[str, Any]
+_END_OF_LINE = 32_767  # and above: editors say so and mean the end
 _CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didClose")
 
 
@@ -68,13 +71,14 @@ class RequestExchange:
 class TalkText(NamedTuple):
     """The text of a document from a frame on; `text` is None once it is closed.
 
-    `wrong` says what was impossible about the frame.
+    `wrong` says what was impossible about the frame, `expected` what would have been right.
     """
 
     frame: TalkFrame
     version: object
     text: str | None
     wrong: str = ""
+    expected: str = ""
 
 
 class Talk:
@@ -83,6 +87,13 @@ class Talk:
     def __init__(self, recording: SessionRecording) -> None:
         self.frames = tuple(_frames(recording))
         self.whole = recording.whole
+        self.early = recording.head.early
+        """What the client said before `initialize`."""
+        lines = list(enumerate(recording.lines, 1))
+        self.files = {one.path for _, one in lines if isinstance(one, RecordedFile)}
+        """The files that were ever seen in the open folders."""
+        self.files_left_out = [at for at, one in lines if isinstance(one, FilesLeftOut)]
+        """The lines that count files of which nothing else is recorded."""
         self.asked: list[RequestExchange] = []
         """The client's requests, in order."""
         self.questions: list[RequestExchange] = []
@@ -169,13 +180,34 @@ def _next_text(
     text, wrong = before.text, ""
     for change in frame.params.get("contentChanges", ()):
         try:
-            text = with_edits(text, [change], encoding) if "range" in change else change["text"]
+            if "range" in change:
+                wrong = wrong or _beyond(text, change["range"], encoding)
+                text = with_edits(text, [change], encoding)
+            else:
+                text = change["text"]
         except (ValueError, KeyError, TypeError) as error:
             wrong = f"a change cannot be made: {error}"
     older = isinstance(version, int) and isinstance(before.version, int)
     if not wrong and not (older and cast(int, version) > cast(int, before.version)):
         wrong = f"version {version} follows version {before.version}"
+        return TalkText(frame, version, text, wrong, f"a version above {before.version}")
     return TalkText(frame, version, text, wrong)
+
+
+def _beyond(text: str, places: Json, encoding: PositionEncoding) -> str:
+    """Say which position of a range is beyond the text; empty if none is.
+
+    The line after the last one means the end, and so does a very large character in a line.
+    """
+    index = LineIndex(text, encoding)
+    for place in (places["start"], places["end"]):
+        line, character = place["line"], place["character"]
+        if line > index.last_line + 1:
+            return f"line {line} is beyond the text, whose last line is {index.last_line}"
+        width = index.width(line)
+        if width < character < _END_OF_LINE:
+            return f"character {character} is beyond line {line}, which has {width} units"
+    return ""
 
 
 def with_edits(text: str, edits: Sequence[Json], encoding: PositionEncoding) -> str:

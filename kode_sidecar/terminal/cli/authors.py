@@ -44,9 +44,14 @@ def replay_command(options: argparse.Namespace) -> int:
 
 def grade_command(options: argparse.Namespace) -> int:
     """Judge a client by recordings."""
-    from kode_sidecar.devtools.grading import grade  # noqa: PLC0415
+    from kode_sidecar.devtools.grading import GradeOptions, grade  # noqa: PLC0415
 
-    return grade(options.recordings, json=options.json)
+    return grade(
+        options.recordings,
+        GradeOptions(
+            json=options.json, show=options.show, junit=options.junit, required=options.require
+        ),
+    )
 
 
 def protocol_command(options: argparse.Namespace) -> int:

@@ -342,6 +342,15 @@ def _add_grade(commands: CommandParsers) -> None:
         "code 0: no rule is broken; 1: one is; 2: a recording cannot be read.",
     )
     grade.add_argument("recordings", metavar="RECORDING", nargs="+", type=Path, help="a recording")
+    grade.add_argument("--show", action="store_true", help="the message of each finding, too")
+    grade.add_argument("--junit", metavar="FILE", type=Path, help="write a report for CI there")
+    grade.add_argument(
+        "--require",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="exit code 1 if no recording has an occasion for this rule; may be given again",
+    )
 
 
 def _add_replay(commands: CommandParsers) -> None:

@@ -224,7 +224,7 @@ MUTANTS = (
         'case "block.dropped" if self.blocks.pop(block_id, None):',
         'case "block.dropped" if self.blocks.get(block_id) is None:',
     ),
-    Mutant("shows no thoughts", P, 'in ("text", "thinking"):', '== "text":'),
+    Mutant("shows thoughts alone", P, 'in ("text", "thinking"):', '== "thinking":'),
     Mutant(
         "trims what it shows",
         P,
@@ -300,7 +300,6 @@ MUTANTS = (
 
 NOT_CAUGHT = frozenset(
     {
-        "pings before initialize",  # recorded is what follows `initialize`
         "talks after exit",  # nobody listens any more
         "says applied of a file that it has not",  # what is not open nobody can see
     }

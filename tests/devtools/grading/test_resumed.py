@@ -1,20 +1,18 @@
 """Right clients that the judge once blamed: they resume, show a snapshot, are asked again, end."""
 
-from typing import Any
-
-from msgspec import Raw, json
-
 from kode_sidecar.devtools.grading.document_rules import refused_untouched
 from kode_sidecar.devtools.grading.message_rules import answered_once, order_kept
 from kode_sidecar.devtools.grading.shown_rules import deltas_folded
-from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import FrameIn, FrameOut, SessionRecording
-from kode_sidecar.devtools.recording.recorded_lines import RecordingHead
+from tests.devtools.grading.talks import Json, Said, talk
 
-DECIDE = {"changeSetId": "c", "decisions": [{"hunkId": "h", "action": "accept"}], "seenSeq": 5}
+DECIDE: Json = {
+    "changeSetId": "c",
+    "decisions": [{"hunkId": "h", "action": "accept"}],
+    "seenSeq": 5,
+}
 
 
-def faults(*requests: tuple[str, dict[str, object]]) -> list[str]:
+def faults(*requests: tuple[str, Json]) -> list[str]:
     """What is wrong with the order of these requests."""
     frames = [
         (True, {"id": number, "method": method, "params": params})
@@ -23,33 +21,23 @@ def faults(*requests: tuple[str, dict[str, object]]) -> list[str]:
     return [fault.text for fault in order_kept(talk(*frames))]
 
 
-def talk(*frames: tuple[bool, dict[str, Any]]) -> Talk:
-    """A recording of these messages; True for those of the client."""
-    lines = [
-        (FrameIn if by_client else FrameOut)(frame=Raw(json.encode({"jsonrpc": "2.0", **frame})))
-        for by_client, frame in frames
-    ]
-    head = RecordingHead(format=2, version="0", started="", platform="Linux")
-    return Talk(SessionRecording(head, lines, whole=True))
-
-
 def test_what_the_earlier_process_told_is_known() -> None:  # F7
-    attach = ("kode/session/attach", {"sessionId": "s", "afterSeq": 5})
-    prompt = ("kode/turn/start", {"sessionId": "s", "input": []})
+    attach: tuple[str, Json] = ("kode/session/attach", {"sessionId": "s", "afterSeq": 5})
+    prompt: tuple[str, Json] = ("kode/turn/start", {"sessionId": "s", "input": []})
     assert faults(attach, prompt, ("kode/changeSet/decide", DECIDE)) == []
 
 
 def test_without_it_nothing_is_known() -> None:  # F7
-    prompt = ("kode/turn/start", {"sessionId": "s", "input": []})
+    prompt: tuple[str, Json] = ("kode/turn/start", {"sessionId": "s", "input": []})
     assert len(faults(prompt, ("kode/changeSet/decide", DECIDE))) == 4
 
 
 def test_a_text_of_a_snapshot_may_be_shown() -> None:  # F7
-    snapshot = {"content": [{"type": "text", "id": "b1", "text": "as it was"}]}
+    snapshot: Json = {"content": [{"type": "text", "id": "b1", "text": "as it was"}]}
 
     def shows(text: str) -> list[str]:
-        show = {"method": "kode/editor/didShow", "params": {"blockId": "b1", "text": text}}
-        attach = {"id": 1, "method": "kode/session/attach", "params": {}}
+        show: Json = {"method": "kode/editor/didShow", "params": {"blockId": "b1", "text": text}}
+        attach: Json = {"id": 1, "method": "kode/session/attach", "params": {}}
         told = talk((True, attach), (False, {"id": 1, "result": snapshot}), (True, show))
         return [fault.text for fault in deltas_folded(told)]
 
@@ -58,21 +46,21 @@ def test_a_text_of_a_snapshot_may_be_shown() -> None:  # F7
 
 
 def test_a_refused_edit_may_be_done_when_it_is_sent_again() -> None:  # F7
-    def apply(number: str, version: int) -> dict[str, Any]:
+    def apply(number: str, version: int) -> Json:
         start, end = {"line": 0, "character": 0}, {"line": 0, "character": 3}
-        edits = [{"range": {"start": start, "end": end}, "newText": "ONE"}]
-        document = {"textDocument": {"uri": "file:///a", "version": version}, "edits": edits}
-        params = {"edit": {"documentChanges": [document]}}
+        edits: list[Json] = [{"range": {"start": start, "end": end}, "newText": "ONE"}]
+        document: Json = {"textDocument": {"uri": "file:///a", "version": version}, "edits": edits}
+        params: Json = {"edit": {"documentChanges": [document]}}
         return {"id": number, "method": "workspace/applyEdit", "params": params}
 
-    def change(version: int, text: str) -> dict[str, Any]:
-        params = {"textDocument": {"uri": "file:///a", "version": version}}
-        changes = {"contentChanges": [{"text": text}]}
+    def change(version: int, text: str) -> Json:
+        params: Json = {"textDocument": {"uri": "file:///a", "version": version}}
+        changes: Json = {"contentChanges": [{"text": text}]}
         return {"method": "textDocument/didChange", "params": {**params, **changes}}
 
-    document = {"uri": "file:///a", "version": 1, "text": "one\n"}
-    opened = {"method": "textDocument/didOpen", "params": {"textDocument": document}}
-    again = [
+    document: Json = {"uri": "file:///a", "version": 1, "text": "one\n"}
+    opened: Json = {"method": "textDocument/didOpen", "params": {"textDocument": document}}
+    again: list[Said] = [
         (True, opened),
         (False, apply("k3", 1)),
         (True, change(2, "one\nx")),
@@ -82,14 +70,14 @@ def test_a_refused_edit_may_be_done_when_it_is_sent_again() -> None:  # F7
         (True, {"id": "k4", "result": {"applied": True}}),
     ]
     assert list(refused_untouched(talk(*again))) == []
-    lied = [*again[:2], (True, change(2, "ONE\n")), again[3]]
+    lied: list[Said] = [*again[:2], (True, change(2, "ONE\n")), again[3]]
     assert len(list(refused_untouched(talk(*lied)))) == 1
 
 
 def test_a_question_at_the_end_needs_no_answer() -> None:  # F7
-    question = (False, {"id": "k1", "method": "kode/editor/diagnostics", "params": {}})
-    ends = (True, {"id": 1, "method": "shutdown"})
-    goes_on = (True, {"id": 1, "method": "kode/session/list", "params": {}})
+    question: Said = (False, {"id": "k1", "method": "kode/editor/diagnostics", "params": {}})
+    ends: Said = (True, {"id": 1, "method": "shutdown"})
+    goes_on: Said = (True, {"id": 1, "method": "kode/session/list", "params": {}})
     assert list(answered_once(talk(question, ends))) == []
     assert list(answered_once(talk(ends, question, (True, {"method": "exit"})))) == []
     assert len(list(answered_once(talk(question, goes_on, ends)))) == 1
