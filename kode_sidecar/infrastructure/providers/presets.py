@@ -1,9 +1,6 @@
 """Providers that users choose by one word: in `kode-sidecar setup`, `model`, or `providers`.
 
-Addresses and ids are from the vendors' own pages in 2026: Moonshot's coding plan, DeepSeek,
-Alibaba (Qwen), Zhipu (GLM), OpenRouter, Google (Gemini's OpenAI-compatible endpoint), Ollama and
-LM Studio; those of DeepSeek, Google and Zhipu from November 2026, when all older ids were retired
-or about to be. Like all tables of models, these are hints: a host's own list takes precedence.
+Their addresses are from the vendors' own pages; their models are those of `model_table`.
 """
 
 from collections.abc import Mapping
@@ -11,36 +8,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from kode_sidecar.infrastructure.http.timeouts import TimeLimits
-from kode_sidecar.infrastructure.providers.builtin_providers import (
-    K3_EFFORTS,
-    MILLION_AND_MORE,
-    QUARTER_MILLION,
-    SWITCHED,
-)
-from kode_sidecar.infrastructure.providers.profiles import Efforts, ModelProfile, ProviderProfile
-
-
-def _models(*ids: str, window: int, images: bool = False) -> tuple[ModelProfile, ...]:
-    return tuple(
-        ModelProfile(
-            one, dialect="openai_chat", sampling=True, images=images, context_window=window
-        )
-        for one in ids
-    )
-
-
-def _thinking(
-    model_id: str, window: int, most: int, efforts: Efforts | None = None
-) -> ModelProfile:
-    return ModelProfile(
-        model_id,
-        thinking="always",
-        images=efforts is not None,
-        context_window=window,
-        max_output=most,
-        efforts=efforts or {},
-    )
-
+from kode_sidecar.infrastructure.providers.model_table import SWITCHED, models_of
+from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile
 
 # OpenAI's words; hosts differ in the strongest one, so it is left out.
 _BY_WORD: Efforts = {
@@ -61,19 +30,7 @@ _CODING = ProviderProfile(
     api_key_env=("KIMI_CODING_API_KEY", "KIMI_CODE_API_KEY"),
     console="kimi.com/code",
     sibling="https://api.kimi.ai/coding/v1",
-    models=(
-        _thinking("kimi-for-coding", MILLION_AND_MORE, 32_768),
-        _thinking("kimi-for-coding-highspeed", QUARTER_MILLION, 32_768),
-        *(
-            _thinking(one, window, 131_072, efforts=K3_EFFORTS)
-            for one, window in (
-                ("k3.1-pro", MILLION_AND_MORE),
-                ("k3.1-pro-highspeed", MILLION_AND_MORE),
-                ("k3", MILLION_AND_MORE),
-                ("k3-256k", QUARTER_MILLION),
-            )
-        ),
-    ),
+    models=models_of("kimi-coding"),
 )
 
 _ALL = (
@@ -91,20 +48,7 @@ _ALL = (
         base_url="https://api.deepseek.com/v1",
         api_key_env=("DEEPSEEK_API_KEY",),
         console="platform.deepseek.com",
-        models=(
-            # They think, and refuse calls that come back without their reasoning.
-            *(
-                ModelProfile(
-                    one,
-                    dialect="openai_chat",
-                    thinking="always",
-                    context_window=1_000_000,
-                    max_output=384_000,
-                    efforts=SWITCHED,
-                )
-                for one in ("deepseek-v4-pro", "deepseek-flash")
-            ),
-        ),
+        models=models_of("deepseek"),
     ),
     ProviderProfile(
         name="qwen",
@@ -112,7 +56,7 @@ _ALL = (
         api_key_env=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
         console="bailian.console.aliyun.com",
         efforts={"off": {"enable_thinking": False}, "high": {"enable_thinking": True}},
-        models=_models("qwen3-coder-plus", "qwen-plus", window=1_000_000),
+        models=models_of("qwen"),
     ),
     ProviderProfile(
         name="glm",
@@ -120,7 +64,7 @@ _ALL = (
         api_key_env=("ZHIPUAI_API_KEY", "GLM_API_KEY", "ZAI_API_KEY"),
         console="open.bigmodel.cn",
         efforts=SWITCHED,
-        models=_models("glm-5.3", "glm-5.3-flash", window=131_072),
+        models=models_of("glm"),
     ),
     ProviderProfile(
         name="openrouter",
@@ -137,7 +81,7 @@ _ALL = (
             "high": {"reasoning": {"effort": "high"}},
             "max": {"reasoning": {"effort": "xhigh"}},
         },
-        models=_models("openrouter/auto", window=131_072),
+        models=models_of("openrouter"),
     ),
     ProviderProfile(
         name="gemini",
@@ -145,7 +89,7 @@ _ALL = (
         api_key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         console="aistudio.google.com",
         efforts=_BY_WORD,
-        models=_models("gemini-4-argon", "gemini-3.8-flash", window=MILLION_AND_MORE, images=True),
+        models=models_of("gemini"),
     ),
     ProviderProfile(
         name="ollama",

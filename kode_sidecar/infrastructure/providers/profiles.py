@@ -1,6 +1,6 @@
 """Profiles of providers and models, as data. They are hints: hosts change their lists in months.
 
-The built-in table is `builtin_providers`; users write the same fields in `config.yaml`
+The built-in table is `model_table`; users write the same fields in `config.yaml`
 (`provider_config`). A host's own words in `GET /models` take precedence over both.
 """
 

@@ -6,8 +6,10 @@ import pytest
 
 from kode_sidecar.core.settings import LoadedSettings, load_settings
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
+from kode_sidecar.infrastructure.providers.model_names import newest_fitting
+from kode_sidecar.infrastructure.providers.model_table import CHECKED, MODELS
 from kode_sidecar.infrastructure.providers.presets import PRESETS
-from kode_sidecar.infrastructure.providers.registry import newest_fitting
 from kode_sidecar.servers.boot.provider_setup import set_up_providers, usable_model
 from tests.infrastructure.providers.streams import presets
 
@@ -81,3 +83,16 @@ def test_plain_http_needs_a_word_and_a_private_address(
 )
 def test_the_newest_fitting_model_stands_in(offered: list[str], like: list[str], best: str) -> None:
     assert newest_fitting(offered, like) == best
+
+
+def test_no_known_model_is_past_its_day_and_each_has_a_source() -> None:
+    for rows in MODELS.values():
+        for row in rows:
+            assert row.source
+            assert not row.retires or row.retires > CHECKED
+
+
+def test_every_model_of_a_provider_is_a_row_of_the_table() -> None:
+    for profile in (*BUILTIN_PROVIDERS.values(), *PRESETS.values()):
+        rows = MODELS.get(profile.name.removesuffix("-intl"), ())
+        assert [model.id for model in profile.models] == [row.profile.id for row in rows]
