@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -59,12 +59,13 @@ class RawHttpServer:
 
     An answer that ends with `LAST_CHUNK`, or has a content-length, leaves the connection open;
     any other is followed by closing it. `asked` is set by the first request, `hung_up` when a
-    client goes during an answer.
+    client goes during an answer. `choose` picks the answer by the request instead.
     """
 
     def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.port = port
         self.answers = list(answers)
+        self.choose: Callable[[RawRequest], Answer] | None = None
         self.requests: list[RawRequest] = []
         self.asked = asyncio.Event()
         self.hung_up = asyncio.Event()
@@ -121,7 +122,10 @@ class RawHttpServer:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         self.requests.append(RawRequest(method, target, headers, body, number))
         self.asked.set()
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if self.choose is not None:
+            answer = self.choose(self.requests[-1])
+        else:
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         gone = asyncio.create_task(reader.read(1))
         try:
             for step in answer:

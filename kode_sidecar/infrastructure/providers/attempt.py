@@ -31,6 +31,7 @@ from kode_sidecar.infrastructure.providers.error_words import (
     error_words,
     seconds_until_reset,
 )
+from kode_sidecar.infrastructure.providers.model_names import answers_for, is_family
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_event
 from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER
 from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal
@@ -140,6 +141,17 @@ class Attempt:
                 return [notice] if self._is_news(notice) else []
         return []
 
+    def _rerouted(self, begun: ResponseStarted) -> list[ModelNotice]:
+        """Return a notice if another model answers than the one asked, as hosts do with old ids."""
+        asked = self._model.id
+        if not begun.model or is_family(asked) or answers_for(begun.model, asked):
+            return []
+        text = (
+            f"{self._endpoint.errors.host} answers for {asked} with {begun.model}, whose price "
+            "and window may differ. Name the model you want with the setting `model`."
+        )
+        return [ModelNotice("ModelRetired", text)]
+
     def _asked_tokens(self) -> int:
         """Estimate the input tokens, rounded to two digits: it is no more exact than that."""
         return int(float(f"{self._request.prompt_tokens or guessed_tokens(self._body):.2g}"))
@@ -232,7 +244,7 @@ class Attempt:
         """Return `events` with the notices, and without the events of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
-            events[1:1] = self._notices
+            events[1:1] = [*self._notices, *self._rerouted(events[0])]
         if any(isinstance(event, ModelNotice) for event in events):
             events = [event for event in events if self._is_news(event)]
         if self._model.cuts_silently:

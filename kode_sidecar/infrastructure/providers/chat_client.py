@@ -256,10 +256,10 @@ def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> No
         limiter.pause(asked)
 
 
-async def _offered(endpoint: Endpoint) -> list[str]:
-    """Return the ids that the host offers; empty if it does not answer in time."""
+async def _offered(endpoint: Endpoint) -> list[str] | None:
+    """Return the ids that the host offers; None if it does not say so in time."""
     try:
         async with asyncio.timeout(_LIST_SECONDS):
             return [model.id for model in await endpoint.list_models()]
     except (KodeError, TimeoutError):
-        return []
+        return None

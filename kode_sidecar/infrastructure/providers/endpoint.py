@@ -21,6 +21,16 @@ from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal, fix_of,
 from kode_sidecar.infrastructure.providers.registry import HostMemory, SessionHosts
 
 MODELS_PATH = "/models"
+# What is loaded comes first: a model may be able to read more than its host has room for.
+_WINDOWS = (
+    "loaded_context_length",  # LM Studio
+    "n_ctx",  # llama.cpp, in `meta`
+    "context_length",  # Moonshot, OpenRouter
+    "max_model_len",  # vLLM, SGLang
+    "max_input_tokens",  # LiteLLM, Anthropic
+    "max_context_length",  # Mistral, LM Studio
+    "context_window",  # Groq
+)
 MAX_MODELS_BYTES = 4 * 1024 * 1024
 
 
@@ -85,13 +95,21 @@ def _model(entry: Any) -> OfferedModel | None:
     model_id = fields.get("id") or fields.get("name")
     if not isinstance(model_id, str):
         return None
-    window = fields.get("context_length")
     return OfferedModel(
         model_id,
-        window if isinstance(window, int) and window > 0 else None,
+        _window(fields),
         _flag(fields.get("supports_image_in")),
         _flag(fields.get("supports_reasoning")),
     )
+
+
+def _window(fields: dict[str, Any]) -> int | None:
+    """Return the context window of a listed model, under the name that its host has for it."""
+    nested = (fields.get(name) for name in ("meta", "model_info", "limits"))
+    places = [fields, *(cast(dict[str, Any], one) for one in nested if isinstance(one, dict))]
+    said = (place.get(name) for name in _WINDOWS for place in places)
+    found = (one for one in said if isinstance(one, int) and not isinstance(one, bool) and one > 0)
+    return next(found, None)
 
 
 def _flag(value: Any) -> bool | None:

@@ -59,6 +59,11 @@ class ProviderConfig:
         """The name of the setting for the provider's address."""
         return self.profile.base_url_env or f"providers.{self.name}.base_url"
 
+    @property
+    def moved(self) -> bool:
+        """True if the user set another address than the provider's own."""
+        return self.base_url != self.profile.base_url
+
     def host(self) -> str:
         """Return the host of `base_url`. Raises KodeError `ConfigInvalid`."""
         return host_of(self.base_url, self.url_name, plain_http=self.profile.plain_http)
@@ -66,7 +71,7 @@ class ProviderConfig:
     def errors(self) -> ProviderErrors:
         """Return the reader of this provider's errors. Raises KodeError `ConfigInvalid`."""
         host = self.host()
-        own = self.profile if self.base_url == self.profile.base_url else None
+        own = None if self.moved else self.profile
         known = KNOWN_HOSTS.get(host, own)
         return ProviderErrors(
             host,

@@ -1,6 +1,5 @@
 """Finds the models that a name stands for, and which of them their hosts still serve."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -13,12 +12,20 @@ from kode_sidecar.core.domain.host_facts import HostFacts
 from kode_sidecar.core.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.builtin_providers import LOGICAL_MODELS
+from kode_sidecar.infrastructure.providers.model_names import (
+    closest,
+    in_family,
+    is_family,
+    newest_fitting,
+)
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 
 # Every request looks up its name, some three times.
 _REMEMBERED_NAMES = 64
 _MAX_LISTED = 20
+# So many ids are tried on a host that does not list its models.
+_MOST_GUESSES = 2
 
 
 class RetiredModels(Protocol):
@@ -109,8 +116,9 @@ class Registry:
         """Return the models to try for a name, in order.
 
         A logical name stands for its list, without models whose provider has no key unless nothing
-        else is left. Any other name is one model: `provider/id`, or an id of the provider that
-        lists it, or else of the default one.
+        else is left; a family such as `claude-opus` for those of a provider that has some. Any
+        other name is one model: `provider/id`, or an id of the provider that lists it, or else of
+        the default one.
         """
         return list(self._ready(name))
 
@@ -121,7 +129,26 @@ class Registry:
 
     def listed(self, name: str) -> list[Target]:
         """Return all models of a name, even those whose provider has no key."""
-        return [self._named(one) for one in self.logical_models.get(name, (name,))]
+        if names := self.logical_models.get(name):
+            return [self._named(one) for one in names]
+        return self.family(name) or [self._named(name)]
+
+    def family(self, name: str) -> list[Target]:
+        """Return the known models of a family, of the first provider that has some and a key.
+
+        Empty if the name is no family, or one that no table knows.
+        """
+        provider, slash, word = name.partition("/")
+        config = self.providers.get(provider) if slash else None
+        configs = [config] if config else [self._default, *self.providers.values()]
+        word = word if config else name
+        if not is_family(word) or any(one.profile.listed(word) for one in configs):
+            return []
+        for one in sorted(configs, key=lambda one: one.missing() is not None):
+            ids = [model.id for model in one.profile.models if in_family(model.id, word)]
+            if ids and (config or one.missing() is None or not self._default.moved):
+                return [_target(one, model_id) for model_id in ids]
+        return []
 
     def _named(self, name: str) -> Target:
         provider, slash, model_id = name.partition("/")
@@ -145,16 +172,21 @@ class ModelChoice:
     ) -> None:
         self._name = name
         self._retired = retired
-        self._is_logical = name in registry.logical_models
+        self._is_family = name not in registry.logical_models and bool(registry.family(name))
+        self._is_logical = self._is_family or name in registry.logical_models
         self._stood_in = False
         self._left = self._all = targets = registry.targets(name)
+        first = targets[0]
+        offered = [one.id for one in hosts.facts(first.host).models]
         if self._is_logical:
             self._left = _served(targets, retired, hosts) or targets
-            if targets[0].model.id in retired.ids(targets[0].host):
-                offered = [one.id for one in hosts.facts(targets[0].host).models]
-                self._left = [*_stand_in(targets[0], targets, offered), *self._left]
+        if self._is_family:
+            self._left = [*self._newest(first, offered), *self._left]
+        elif first.model.id in retired.ids(first.host):
+            self._left = [*self._stand_in(first, offered), *self._left]
         self._gone: list[Target] = []
         self._offered = ""
+        self._gave_up = False
 
     @property
     def target(self) -> Target:
@@ -166,29 +198,48 @@ class ModelChoice:
         """The model to ask now, and those that may be asked instead."""
         return tuple(self._left)
 
-    def next_after_unknown(self, offered: Sequence[str]) -> bool:
+    def next_after_unknown(self, listed: Sequence[str] | None) -> bool:
         """Drop a model that its host does not know; return whether another one is left.
 
-        `offered` are the ids that the host does know. Ids of a logical name are remembered as
-        retired; an id that the user chose is not.
+        `listed` are the ids that the host does know, None if it does not say: then a second
+        refusal is the last one, for the next ids are no better guess. What is gone is remembered;
+        an id that the user chose only if another one of its family stands in for it.
         """
+        offered = listed or ()
         self._offered = ", ".join(offered[:_MAX_LISTED])
-        if self._is_logical:
-            # If this hint cannot be saved, the next request is refused once more.
-            with suppress(KodeError):
-                self._retired.add(self.target.host, self.target.model.id)
         gone = [self.target, *self._not_offered(offered)]
         self._gone += gone
-        for target in gone[1:]:
-            with suppress(KodeError):
-                self._retired.add(target.host, target.model.id)
         left = [target for target in self._left if target not in gone]
-        if self._is_logical and not self._stood_in:
-            stand_in = _stand_in(self.target, self._all, offered)
-            self._stood_in = bool(stand_in)
-            left = [*stand_in, *left]
+        stand_in = [] if self._stood_in else self._stand_in(self.target, offered)
+        self._stood_in = self._stood_in or bool(stand_in)
+        if self._is_logical or stand_in:
+            for target in gone:
+                # If this hint cannot be saved, the next request is refused once more.
+                with suppress(KodeError):
+                    self._retired.add(target.host, target.model.id)
+        left = [*stand_in, *left]
         self._left = left or self._left
-        return bool(left)
+        self._gave_up = listed is None and len(self._gone) >= _MOST_GUESSES and bool(left)
+        return bool(left) and not self._gave_up
+
+    def _newest(self, known: Target, offered: Sequence[str]) -> list[Target]:
+        """Return the newest listed model of a family, before those of the table."""
+        word = self._name.removeprefix(f"{known.config.name}/")
+        found = closest([one for one in offered if in_family(one, word)], word)
+        return [_target(known.config, found)] if found else []
+
+    def _stand_in(self, gone: Target, offered: Sequence[str]) -> list[Target]:
+        """Return the best model that a host lists if it lists none of those of the name.
+
+        A name must not depend on a table: ids are retired within months. For an id that the user
+        chose, only another one of its family stands in.
+        """
+        ids = [target.model.id for target in self._all if target.host == gone.host]
+        if set(ids) & set(offered) or len(ids) < len(self._all):
+            return []
+        of_table = self._is_logical and not self._is_family
+        found = newest_fitting(offered, ids) if of_table else closest(offered, gone.model.id)
+        return [_target(gone.config, found)] if found else []
 
     def _not_offered(self, offered: Sequence[str]) -> list[Target]:
         """Return the other ids that the host does not list, if another model is left."""
@@ -210,8 +261,11 @@ class ModelChoice:
         """Return the failure when no model of that name is served."""
         asked = f"{self._name} ({self._gone_ids()})" if self._is_logical else self._name
         host = self._gone[-1].host
+        offer = self._offer(host)
+        if self._gave_up:
+            offer = f" It lists no models, so {self.target.model.id} comes next if you ask again."
         text = (
-            f"{host} does not serve {asked} to this key.{self._offer(host)} "
+            f"{host} does not serve {asked} to this key.{offer} "
             "Choose one of its models with the setting `model`."
         )
         return msgspec.structs.replace(error, message=text)
@@ -234,49 +288,6 @@ def _served(targets: Sequence[Target], retired: RetiredModels, hosts: HostMemory
         if target.model.id not in gone and facts.serves(target.model.id, others) is not False:
             found.append(target)
     return found
-
-
-# Models that hosts list, but that answer no chat.
-_NO_CHAT = re.compile(
-    r"embed|whisper|tts|speech|audio|voice|realtime|transcri|image|dall-e|imagen|veo|sora|video"
-    r"|moderat|guard|rerank|ocr|search|davinci|babbage|clip|diffusion|music|translat",
-    re.IGNORECASE,
-)
-_SMALL = re.compile(r"mini|nano|lite|tiny|small|flash|air|haiku|preview|exp\b", re.IGNORECASE)
-
-
-def _stand_in(gone: Target, targets: Sequence[Target], offered: Sequence[str]) -> list[Target]:
-    """Return the best model that a host lists if it lists none of those of a name.
-
-    A name must not depend on a table: ids are retired within months.
-    """
-    ids = [target.model.id for target in targets if target.host == gone.host]
-    if set(ids) & set(offered) or len(ids) < len(targets):
-        return []
-    found = newest_fitting(offered, ids)
-    return [_target(gone.config, found)] if found else []
-
-
-def newest_fitting(offered: Sequence[str], like: Sequence[str]) -> str:
-    """Return the id to ask among those that a host lists: of the same family, newest first.
-
-    Empty if the host lists no model for chats.
-    """
-    families = {_family(one) for one in like}
-
-    def rank(model_id: str) -> tuple[object, ...]:
-        numbers = [int(one) for one in re.findall(r"\d+", model_id.rpartition("/")[2])]
-        short = [one for one in numbers if one < 100]  # not a day, not a number of parameters
-        return _family(model_id) in families, not _SMALL.search(model_id), short
-
-    fitting = [one for one in offered if not _NO_CHAT.search(one)]
-    return max(fitting, key=rank, default="")
-
-
-def _family(model_id: str) -> str:
-    name = model_id.rpartition("/")[2].lower()
-    match = re.match(r"[a-z]+", name)
-    return match[0] if match else name
 
 
 def _target(config: ProviderConfig, model_id: str) -> Target:
