@@ -8,7 +8,7 @@ passes) is a step of the story.
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision, Un
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.paths import Location, Root, make_roots
-from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.infrastructure.workspace.workspace import Purpose, Workspace
 from simulation.edit_desk import Desk
 from simulation.edit_truth import FIRST_KEY, FIRST_MARK, FIRST_OWN, Truth
 from simulation.editors import EDITORS
@@ -42,11 +42,13 @@ class OneFolder(Workspace):
         """See `Workspace`."""
         self.roots = _roots(tuple(paths))
 
-    def locate(self, path: str) -> Location:
-        """See `Workspace`."""
+    def locate(
+        self, path: str, *, purpose: Purpose = "read", added: Collection[Path] = ()
+    ) -> Location:
+        """See `Workspace`; of one folder, `purpose` and `added` choose nothing."""
         places = _places(self.roots)
         if path not in places:
-            places[path] = super().locate(path)
+            places[path] = super().locate(path, purpose=purpose, added=added)
         return places[path]
 
     def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:

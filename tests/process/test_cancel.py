@@ -21,7 +21,7 @@ from tests.support.program import BUILT
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches, starts_after_cancel
-from tests.support.stuck_search import make_stuck
+from tests.support.stuck_search import STUCK_SEARCH, make_stuck
 
 pytestmark = pytest.mark.program
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a search is stuck on a pipe")
@@ -292,7 +292,7 @@ async def test_cancel_while_an_edit_is_unanswered(project: Path) -> None:  # O6 
 @needs_posix
 async def test_cancel_while_a_search_runs(project: Path) -> None:  # O8
     make_stuck(project)
-    search = tool_call("search_code", {"query": "found"})
+    search = tool_call("search_code", STUCK_SEARCH)
     responses = [answer(search, search, tool_call("list_files", {"directory": "."}))]
     async with sidecar([*responses, answer(text("ok"))], roots=[project]) as world:
         session = await world.session()

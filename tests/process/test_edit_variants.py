@@ -101,7 +101,7 @@ LOOK_ALIKES = {
         "\tif x:\n\t\tgo()\n",
         "    if x:\n        go()\n",
         "    if x:\n        go()\n        stop()\n",
-        refused="only the blanks differ",
+        "\tif x:\n\t\tgo()\n\t\tstop()\n",
     ),
     "deeper by half a tab": Case(
         "\tif x:\n", "    if x:\n", "    if x:\n      go()\n", refused="another indentation"

@@ -16,7 +16,7 @@ from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.processes import LINUX, at_rest, children, gone
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
-from tests.support.stuck_search import make_stuck
+from tests.support.stuck_search import STUCK_SEARCH, make_stuck
 
 pytestmark = pytest.mark.program
 POSIX = sys.platform != "win32"
@@ -31,7 +31,7 @@ def respond(body: dict[str, Any]) -> Any:
         case "stream":
             return answer(text("one "), hold("gate"), text("two"), hold("end"))
         case "search":
-            return answer(tool_call("search_code", {"query": "found"}))
+            return answer(tool_call("search_code", STUCK_SEARCH))
         case "apply":
             return answer(propose("app.py", "a = 1", "a = 2"))
         case _:

@@ -16,7 +16,7 @@ from tests.support.processes import LINUX, at_rest, children, gone, memory, open
 from tests.support.program import BUILT, SERVE
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stream_rules import breaches
-from tests.support.stuck_search import make_stuck
+from tests.support.stuck_search import STUCK_SEARCH, make_stuck
 
 pytestmark = pytest.mark.program
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
@@ -178,10 +178,18 @@ async def test_stray_output_never_reaches_the_stream(tmp_path: Path) -> None:  #
             assert not any(stray.encode() in frame.body for frame in world.client.frames)
 
 
+def searches(pid: int) -> bool:
+    """It runs the search itself, not the short one before it for ignore files."""
+    try:
+        return program(pid) == "rg" and b"--json" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False  # it has ended
+
+
 @pytest.mark.skipif(not LINUX, reason="descriptors are read from /proc")
 async def test_a_child_gets_none_of_our_streams(tmp_path: Path) -> None:  # W3
     make_stuck(tmp_path)
-    responses = [answer(tool_call("search_code", {"query": "found"}))]
+    responses = [answer(tool_call("search_code", STUCK_SEARCH))]
     async with sidecar(responses, roots=[tmp_path]) as world:
         session = await world.session()
         pid = world.pid
@@ -191,7 +199,7 @@ async def test_a_child_gets_none_of_our_streams(tmp_path: Path) -> None:  # W3
         assert ours[1] == ours[2]
         await world.start(session, "search")
         async with asyncio.timeout(HANG_SECONDS):
-            while not (started := [one for one in children(pid) if program(one) == "rg"]):
+            while not (started := [one for one in children(pid) if searches(one)]):
                 await world.client.request("kode/ping")
         (child,) = started
         theirs = open_files(child)

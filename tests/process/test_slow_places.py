@@ -25,7 +25,7 @@ from tests.support.program import ROOT
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.strace import LINUX_ONLY
-from tests.support.stuck_search import make_stuck
+from tests.support.stuck_search import STUCK_SEARCH, make_stuck
 
 pytestmark = [pytest.mark.program, LINUX_ONLY]
 
@@ -51,7 +51,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "YAML of skills": ("many lines",),
     "thousands of calls in one answer": ("a crowd",),
-    "a pipe in place of a file": ("a pipe", "search in a pipe"),
+    "a pipe in place of a file": ("a pipe", "search in a pipe", "a long search"),
 }
 """The rows of the table, and what a model calls to get there; thrice each, and 3,000 times once."""
 
@@ -62,7 +62,8 @@ class SlowModel(AnsweringModel):
     def __init__(self, project: HostileProject) -> None:
         more = [
             Try("a pipe", "read_file", {"path": "fifo"}),
-            Try("search in a pipe", "search_code", {"query": "found", "path": "stuck"}),
+            Try("search in a pipe", "search_code", {"query": "found", "path": "pipe"}),
+            Try("a long search", "search_code", STUCK_SEARCH),
         ]
         self._tries = {one.name: one for one in [*project.tries, *more]}
         self.asked: dict[str, asyncio.Event] = {place: asyncio.Event() for place in PLACES}
@@ -83,6 +84,8 @@ async def hostile_world(folder: Path) -> AsyncIterator[tuple[World, SlowModel]]:
     project = HostileProject(folder / "project")
     project.build()
     make_stuck(project.root)
+    (project.root / "pipe").mkdir()
+    os.mkfifo(project.root / "pipe" / ".gitignore")
     model = SlowModel(project)
     async with sidecar(model=model, roots=[project.root], handshake={"trusted": True}) as world:
         world.editor.open(project.root / "big.txt", "-----BEGIN PRIVATE KEY-----\n" * 400_000)

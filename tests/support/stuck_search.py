@@ -1,15 +1,21 @@
-"""A project in which ripgrep hangs for ever: it opens an ignore file that is a pipe.
+"""A project and a search in it that ripgrep does not finish within its limit of 20 seconds.
 
-POSIX only.
+A long line, and a pattern that is at each of its letters in a thousand places at once.
 """
 
-import os
 from pathlib import Path
+from typing import Any
+
+STUCK_SEARCH: dict[str, Any] = {
+    "query": "(?:[ab]{1,300}[0-9]?){60}[d-y]",
+    "regex": True,
+    "path": "stuck",
+}
+"""Arguments of `search_code`."""
 
 
 def make_stuck(project: Path) -> None:
-    """Every search of this folder that gets as far as `stuck/` stays there."""
+    """`STUCK_SEARCH` in this folder takes minutes."""
     folder = project / "stuck"
     folder.mkdir()
-    os.mkfifo(folder / ".gitignore")
-    (folder / "code.py").write_bytes(b"never = 'found'\n")
+    (folder / "code.py").write_bytes(b"ab" * 3_000_000)

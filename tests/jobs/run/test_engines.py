@@ -229,7 +229,7 @@ async def test_a_refused_call_is_a_result_and_an_event_and_the_run_goes_on(
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        (call("read_file", file="a.py"), "InvalidArguments"),
+        (call("read_file", lines=[1, 2]), "InvalidArguments"),
         (call("read_file", path="workspace/nothing"), "NotFound"),
     ],
 )

@@ -206,12 +206,12 @@ async def test_skills_memory_and_models_for_programs(tmp_path: Path) -> None:
         assert "kimi-k2.6" in (await run(model, tmp_path, "models")).out
 
 
-@pytest.mark.parametrize("name", ["中文", "two words"])
+@pytest.mark.parametrize("name", ["two words", "a\u202eb"])
 async def test_a_server_whose_name_would_refuse_all_servers_is_not_added(
     tmp_path: Path, name: str
 ) -> None:
     done = await run(None, tmp_path, "mcp", "add", "--env", "SOME_TOKEN", name, "--", "uvx", "x")
-    assert (done.code, "up to 32 letters, digits" in done.err) == (1, True)
+    assert (done.code, "up to 64 letters, digits" in done.err) == (1, True)
     assert not Path(os.environ["KODE_HOME"], "config.yaml").exists()
 
 
