@@ -6,17 +6,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 from kode_sidecar.core.settings import load_settings
+from kode_sidecar.core.settings.writing import add_to_config, config_path
 from kode_sidecar.core.text.shown_text import one_line
-from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml, write_yaml
-from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp import log_in, user_servers
 from kode_sidecar.infrastructure.mcp.contracts import TOKENS
-from kode_sidecar.infrastructure.records.disk import replace_file
 from kode_sidecar.terminal.cli.inquiry import Ask, asking, inquire
 
 Json = dict[str, Any]
@@ -87,9 +84,10 @@ def add_command(options: argparse.Namespace) -> int:
         entry["env"] = options.env
     # Checked before it is written: one invalid entry disables all servers of a `config.yaml`.
     user_servers({options.name: entry}, dict.fromkeys(options.env or (), ""))
-    home = load_settings(os.environ).settings.storage_root
-    path = Path(os.environ.get("KODE_CONFIG", "").strip() or home / "config.yaml")
-    _save(path, options.name, entry)
+    path = config_path(os.environ)
+    if options.name in load_settings(os.environ).settings.mcp:
+        raise KodeError("InvalidParams", f"{path} has an MCP server {options.name} already.")
+    add_to_config(path, ("mcp",), {options.name: entry})
     told = f"wrote {options.name} to {path}; try it: kode-sidecar mcp test {options.name}"
     sys.stdout.write(f"{told}\n")
     return 0
@@ -112,37 +110,6 @@ def login_command(options: argparse.Namespace) -> int:
     tools = asyncio.run(log_in(config, tokens, show, time.monotonic))
     sys.stdout.write(f"{config.name} lets you in, and has {tools} tools.\n")
     return 0
-
-
-def _save(path: Path, name: str, entry: Json) -> None:
-    """Add an entry below `mcp:`; all other lines stay unchanged. Raises KodeError."""
-    try:
-        before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-        old = cast(Json, read_yaml(before).value or {})
-        if name in (old.get("mcp") or {}):
-            raise KodeError("InvalidParams", f"{path} has an MCP server {name} already.")
-        after = _with_entry(before, write_yaml({name: entry}))
-        new = cast(Json, read_yaml(after).value)
-    except (OSError, UnicodeError, YamlProblem) as error:
-        raise KodeError("Storage", f"Cannot read or write {path}: {error}.") from None
-    if new != {**old, "mcp": {**(old.get("mcp") or {}), name: entry}}:
-        shown = write_yaml({"mcp": {name: entry}})
-        text = f"`mcp` in {path} is not written as a block: add this by hand.\n{shown}"
-        raise KodeError("ConfigInvalid", text)
-    make_private(path.parent)
-    replace_file(path, after.encode(), durable=False)
-
-
-def _with_entry(before: str, entry: str) -> str:
-    lines = before.splitlines()
-    at = next((n for n, line in enumerate(lines) if line.rstrip() == "mcp:"), None)
-    if at is None:
-        lines.append("mcp:")
-        at = len(lines) - 1
-    following = next((line for line in lines[at + 1 :] if line.strip()), "")
-    indent = " " * (len(following) - len(following.lstrip(" ")) or 2)
-    lines[at + 1 : at + 1] = [indent + line for line in entry.splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 def mcp_command(options: argparse.Namespace) -> int:
