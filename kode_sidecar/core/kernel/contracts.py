@@ -172,10 +172,16 @@ def _no_progress(_message: str, _completed: int | None, _total: int | None) -> N
     """Ignore progress: the default where no client shows it."""
 
 
+def _no_growth(_text: str) -> None:
+    """Ignore output: the default where no client shows it."""
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """One call as a tool sees it. `progress(message, completed, total)` reaches the user only.
 
+    `grow` adds to the text of the result while the tool runs, for the user; the model gets the
+    result when the call ends.
     `block_id` is the block of the call, the id by which the client knows it.
     """
 
@@ -186,6 +192,7 @@ class ToolCall:
     message_id: str
     block_id: str = ""
     progress: Callable[[str, int | None, int | None], None] = _no_progress
+    grow: Callable[[str], None] = _no_growth
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,12 @@ from itertools import groupby
 
 import msgspec
 
-from kode_sidecar.core.domain.agent_event import BlockCompleted, BlockStarted, ToolProgress
+from kode_sidecar.core.domain.agent_event import (
+    BlockCompleted,
+    BlockDelta,
+    BlockStarted,
+    ToolProgress,
+)
 from kode_sidecar.core.domain.error_info import error_info, failure
 from kode_sidecar.core.domain.message import (
     Blob,
@@ -149,7 +154,7 @@ class ToolRun:
                 text += f" Its arguments are {arguments_of(tool.params)}."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            outcome = await tool.run(params, self._call(call))
+            outcome = await tool.run(params, self._call(call, self._block_ids[position]))
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
             return _with_notes(outcome, notes)
         except KodeError as error:
@@ -159,7 +164,14 @@ class ToolRun:
             text = f"{tool.name} failed inside the sidecar; the log has the details. Go on without."
             return tool_failure(failure("ToolFailed", text))
 
-    def _call(self, call: ToolUseBlock) -> ToolCall:
+    def _call(self, call: ToolUseBlock, result_id: str) -> ToolCall:
+        length = 0
+
+        def grow(text: str) -> None:
+            nonlocal length
+            self._emit(BlockDelta(block_id=result_id, at=length, add=text))
+            length += len(text)
+
         def progress(message: str, completed: int | None, total: int | None) -> None:
             self._emit(
                 ToolProgress(
@@ -182,6 +194,7 @@ class ToolRun:
             message_id=self._message_id,
             block_id=call.id,
             progress=progress,
+            grow=grow,
         )
 
     def _start(self, position: int) -> str:

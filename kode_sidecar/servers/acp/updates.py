@@ -1,5 +1,6 @@
 """Sends the numbered events of one session as `session/update` notifications, in order."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,8 @@ from kode_sidecar.servers.acp.tool_cards import (
 
 _CHUNKS = {TextBlock: "agent_message_chunk", ThinkingBlock: "agent_thought_chunk"}
 _SCOUT_STATES = {"running": "in_progress", "reporting": "in_progress"}
+_OUTPUT_LINES = 10
+_OUTPUT_SECONDS = 1.0
 _AGAIN = "\n\n*[The connection broke; the answer begins again.]*\n\n"
 
 
@@ -71,6 +74,15 @@ class _Growth:
     sent: int = 0
 
 
+@dataclass
+class _Running:
+    """A call that runs: the end of its output, and when it was shown last."""
+
+    tool_use_id: str
+    tail: str = ""
+    shown_at: float = 0.0
+
+
 class SessionUpdates:
     """Turns events into updates. A prompt is not echoed to the client that sent it.
 
@@ -99,6 +111,7 @@ class SessionUpdates:
         self._roles: dict[str, str] = {}
         self._summaries: set[str] = set()
         self._growing: dict[str, _Growth] = {}
+        self._running: dict[str, _Running] = {}
         self._scouts: dict[str, Json] = {}
         self._plan: Sequence[PlanItem] = ()
         self.cards: dict[str, Card] = {}
@@ -137,6 +150,8 @@ class SessionUpdates:
         if growth is not None:
             growth.sent = delta.at + len(delta.add)
             self._grow(BlockDelta(growth.head, delta.at, delta.add))
+        elif (running := self._running.get(delta.block_id)) is not None:
+            self._output(running, delta.add)
 
     def notice(self, level: str, text: str) -> None:
         """Show a notice. A client without notices gets all but `info` as text of the answer."""
@@ -188,7 +203,10 @@ class SessionUpdates:
             case ToolUseBlock(name=name) if name != PLAN_TOOL:
                 self._call(event, event.block)
             case ToolResultBlock() if isinstance(event, BlockCompleted):
+                self._running.pop(event.block_id, None)
                 self._result(event.block)
+            case ToolResultBlock():
+                self._running[event.block_id] = _Running(event.block.tool_use_id)
             case _:
                 pass
 
@@ -243,6 +261,16 @@ class SessionUpdates:
         elif card is not None and event.message:
             shown = [*card.content, text_content(event.message)]
             self._card(card, {"status": "in_progress", "content": shown})
+
+    def _output(self, running: _Running, added: str) -> None:
+        """Show the last lines of a command's output, once a second: each update replaces them."""
+        running.tail = "\n".join((running.tail + added).split("\n")[-_OUTPUT_LINES - 1 :])
+        card, now = self.cards.get(running.tool_use_id), time.monotonic()
+        if card is None or not running.tail.strip() or now < running.shown_at + _OUTPUT_SECONDS:
+            return
+        running.shown_at = now
+        shown = [*card.content, text_content(running.tail.rstrip("\n"))]
+        self._card(card, {"status": "in_progress", "content": shown})
 
     def _scout(self, event: ScoutUpdated) -> None:
         """Show a scout's task as an entry of the plan."""

@@ -38,7 +38,12 @@ from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.labels import Labels
-from kode_sidecar.terminal.client.terminal import Terminal, allows_color, short_arguments
+from kode_sidecar.terminal.client.terminal import (
+    OUTPUT_LINES,
+    Terminal,
+    allows_color,
+    short_arguments,
+)
 from kode_sidecar.terminal.client.windows_console import understands_escapes
 
 if sys.platform == "win32":
@@ -50,6 +55,7 @@ if sys.platform == "win32":
 
 _FRAME_SECONDS = 1 / 25
 _THOUGHT_ROWS = 4
+_OUTPUT_CHARS = 8_000
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
@@ -97,6 +103,7 @@ class Waiting:
     until: float | None = None
     tools: dict[str, str] = field(default_factory=dict[str, str])
     scouts: dict[str, str] = field(default_factory=dict[str, str])
+    output: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
 class Screen(Terminal):
@@ -131,6 +138,16 @@ class Screen(Terminal):
         super().event(session, event)
         self._line.invalidate()
 
+    def growth(self, session: ClientSession, block_id: str, added: str) -> None:
+        """Show a delta; the output of a command below its line."""
+        block = session.blocks[block_id]
+        if block["type"] != "tool_result":
+            super().growth(session, block_id, added)
+        elif self._waiting is not None:
+            lines = block["grown"][-_OUTPUT_CHARS:].rstrip("\n").split("\n")
+            self._waiting.output[block_id] = lines[-OUTPUT_LINES:]
+            self._line.invalidate()
+
     def show_status(self, status: "Status") -> None:
         """Show the status on the bottom line from now on."""
         self._status = status
@@ -151,10 +168,13 @@ class Screen(Terminal):
             now.until = None if delay is None else time.monotonic() + delay / 1000
         elif kind == "block.started" and event["block"]["type"] == "tool_result":
             use = session.tool_use(event["block"]["toolUseId"])
+            title = one_line(use.get("title", ""))
             name, values = use.get("name", "?"), short_arguments(use.get("input") or {})
-            now.tools[event["blockId"]] = f"{name} {values}".strip()
+            is_run = use.get("kind") == "run"
+            now.tools[event["blockId"]] = title if is_run else f"{name} {values}".strip()
         elif kind == "block.completed":
             now.tools.pop(event["blockId"], None)
+            now.output.pop(event["blockId"], None)
         elif kind == "scout.updated":
             now.scouts.pop(event["scoutId"], None)
             if event["state"] in ("running", "reporting"):
@@ -236,8 +256,10 @@ class Screen(Terminal):
         if now is None:
             return "\n".join(lines)
         spin = _SPINNER[int(time.monotonic() * 8) % len(_SPINNER)]
-        for text in (*now.tools.values(), *now.scouts.values()):
+        for block_id, text in (*now.tools.items(), *now.scouts.items()):
             lines.append(clipped(f"{spin} {text}", width - 1))
+            for said in now.output.get(block_id, ()):
+                lines.append(f"{_DIM}{clipped(f'  {visible(said)}', width - 1)}{_PLAIN}")
         lines.append(f"{_DIM}{clipped(f'{spin} {self._state(now)}', width - 1)}{_PLAIN}")
         return "\n".join(lines[-rows:])
 

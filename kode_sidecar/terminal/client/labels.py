@@ -16,6 +16,7 @@ class Labels:
     failed: str = "failed"
     cancelled: str = "cancelled"
     denied: str = "denied"
+    earlier_lines: str = "… {count} lines before"
     dropped: str = "this attempt broke off and is discarded"
     whole_again: str = "part of the stream was lost; the whole text:"
     proposed: str = "{count} change(s) proposed in {path}"
@@ -79,6 +80,7 @@ CHINESE = Labels(
     failed="失败",
     cancelled="已取消",
     denied="被拒绝",
+    earlier_lines="…… 前面还有 {count} 行",
     dropped="这次回答中断，已丢弃",
     whole_again="部分内容丢失，完整文本如下：",
     proposed="{path} 中提议 {count} 处修改",

@@ -23,6 +23,8 @@ _CODES: Mapping[str, str] = {
 }
 _NOTICE_STYLES: Mapping[str, str] = {"info": "cyan", "warning": "yellow", "error": "red"}
 _ARGUMENT_COLUMNS = 48
+OUTPUT_LINES = 10
+"""How many lines of a command's output are shown."""
 _SUMMARY_COLUMNS = 72
 
 
@@ -223,7 +225,21 @@ class Terminal:
         name = use.get("name", "?")
         arguments = clipped(short_arguments(use.get("input") or {}), _ARGUMENT_COLUMNS)
         parts = [f"⚙ {name}", arguments, summary, mark]
+        if use.get("kind") == "run":
+            parts = [f"⚙ {one_line(use.get('title', name))}", summary, mark]
         self.line(" · ".join(part for part in parts if part), "green" if status == "ok" else "red")
+        if use.get("kind") == "run" and status in ("ok", "error"):
+            self._output(result)
+
+    def _output(self, result: Json) -> None:
+        """Write the last lines of what a command wrote; the first line of its result is a head."""
+        texts = (part.get("text", "") for part in result.get("content", ()))
+        lines = "".join(texts).rstrip("\n").split("\n")[1:]
+        left_out = len(lines) - OUTPUT_LINES
+        if left_out > 1:
+            lines = [self._labels.earlier_lines.format(count=left_out), *lines[left_out:]]
+        for line in lines:
+            self.line(f"  {line}", "dim")
 
     def _change_set_updated(self, session: ClientSession, event: Json) -> None:
         known = session.hunks_of(event["changeSetId"])

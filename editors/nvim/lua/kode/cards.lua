@@ -154,6 +154,13 @@ local function scout_lines(scouts, lines, marks)
   end
 end
 
+-- The newest line of a command that runs; its output grows in the block of its result.
+local function newest_line(block, fold)
+  local running = fold.blocks[fold.results[block.id] or '']
+  local grown = running and running.open and table.concat(running.parts) or ''
+  return grown:match('([^\n]+)\n*$') or ''
+end
+
 --- A tool call with what has become of it.
 function M.tool(block, result, open, fold)
   local state = result and (result.status or (result.isError and 'error') or 'ok') or 'running'
@@ -164,6 +171,9 @@ function M.tool(block, result, open, fold)
   local about = block.open == false and title(block.input or {}) or ''
   if about ~= '' and not note:find(about, 1, true) then
     head = head .. ' ' .. M.cut(about, 32)
+  end
+  if not result then
+    note = newest_line(block, fold)
   end
   if not result and progress then
     note = progress.total and ('%d of %d'):format(progress.completed or 0, progress.total)
