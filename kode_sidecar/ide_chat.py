@@ -20,7 +20,7 @@ from kode_sidecar.core.domain.agent_event import BlockDelta, BlockStarted, Event
 from kode_sidecar.core.domain.change_set import FileChangeKind
 from kode_sidecar.core.domain.message import TextBlock, texts_of
 from kode_sidecar.core.protocol.change_set import ChangeSetView
-from kode_sidecar.core.protocol.documents import EditorContextParams
+from kode_sidecar.core.protocol.documents import EditorContextParams, TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.protocol.session import Mode, SessionNewParams
 from kode_sidecar.core.protocol.turn import TurnStartParams
@@ -92,6 +92,15 @@ class NoEditor:
         """Return False: no editor can open a file."""
         del uri
         return False
+
+    def can_save(self) -> bool:
+        """Return False: no editor holds a document."""
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Save nothing: no editor holds a document."""
+        del documents
+        return ()
 
     async def refresh(self, uri: str) -> None:
         """Do nothing: the only texts are those on disk."""

@@ -209,6 +209,11 @@ export interface KodeServerRequests {
    * sent to clients with the capability `openDocument`.
    */
   "kode/openDocument": [OpenDocumentParams, OpenDocumentResult];
+  /**
+   * Save documents: what was saved before an accepted edit is saved after it. Only sent to
+   * clients with the capability `saveDocuments`; answer once the files are written.
+   */
+  "kode/saveDocuments": [SaveDocumentsParams, SaveDocumentsResult];
   /** Put a choice to the user for the model. */
   "kode/ask": [AskParams, AskResult];
   /**
@@ -414,6 +419,7 @@ export type NoticeCode =
   | "PromptCut"
   | "PromptLeftOut"
   | "RequestAdapted"
+  | "RuleNotSaved"
   | "SamplingDropped"
   | "ServerFailed"
   | "StreamDamaged"
@@ -997,6 +1003,7 @@ export interface SettingsUpdateParams {
   model?: string | null;
   locale?: string | null;
   fileEncoding?: string | null;
+  saveAccepted?: boolean | null;
 }
 
 /** `echo` comes back unchanged. */
@@ -1053,6 +1060,11 @@ export interface PermissionRequestResult {
 /** `opened` is false if the editor cannot or will not open the file. */
 export interface OpenDocumentResult {
   opened: boolean;
+}
+
+/** The URIs of the documents that are on disk now. */
+export interface SaveDocumentsResult {
+  saved: string[];
 }
 
 /** The chosen ones of the choices, word for word; empty if the user closed the question. */
@@ -1155,8 +1167,9 @@ export interface ClientInfo {
  *
  * `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the
  * language of the prompts (`zh` or `en`), `fileEncoding` the encoding of files that are not
- * UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them
- * `initialize` answers `ConfigInvalid`.
+ * UTF-8. `saveAccepted`: a file that was saved before an accepted edit is saved after it.
+ * Only the user may set keys, hosts, proxies and folders: with one of them `initialize`
+ * answers `ConfigInvalid`.
  */
 export interface EditorSettings {
   mode?: Mode | null;
@@ -1164,6 +1177,7 @@ export interface EditorSettings {
   model?: string | null;
   locale?: string | null;
   fileEncoding?: string | null;
+  saveAccepted?: boolean | null;
 }
 
 /**
@@ -1181,14 +1195,17 @@ export interface Delivery {
  *
  * `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`;
  * otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers
- * `kode/openDocument`. `editor`: the requests to language servers that it answers.
- * `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
+ * `kode/openDocument`. `saveDocuments`: it answers `kode/saveDocuments`; without it
+ * accepted edits stay unsaved until the user saves them. `editor`: the requests to language
+ * servers that it answers. `changeSetReview` is reserved: announce it if it is true,
+ * nothing depends on it yet.
  */
 export interface ClientCapabilities {
   permission?: { [name: string]: unknown } | null;
   ask?: { [name: string]: unknown } | null;
   changeSetReview?: { [name: string]: unknown } | null;
   openDocument?: { [name: string]: unknown } | null;
+  saveDocuments?: { [name: string]: unknown } | null;
   editor?: EditorQueries | null;
 }
 
@@ -1690,10 +1707,15 @@ export interface PermissionRequested extends EventBase {
   reason?: string;
 }
 
-/** One answer the user can give. */
+/**
+ * One answer the user can give.
+ *
+ * `allow_always` is written to the user's own settings, and holds for every session to
+ * come.
+ */
 export interface PermissionOption {
   optionId: string;
-  kind: "allow_once" | "allow_session" | "reject";
+  kind: "allow_once" | "allow_session" | "allow_always" | "reject";
   name: string;
 }
 
@@ -2582,6 +2604,7 @@ export interface SettingsUpdateResult {
   model: string;
   locale: string;
   fileEncoding?: string;
+  saveAccepted?: boolean;
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` as in the handshake. */
@@ -2664,6 +2687,21 @@ export interface PermissionRequestParams {
 /** Open a file inside an open folder. */
 export interface OpenDocumentParams {
   uri: string;
+}
+
+/**
+ * Save these open documents, each only if it still has this `version`.
+ *
+ * A document that the user has changed since then is left alone.
+ */
+export interface SaveDocumentsParams {
+  documents: TextDocumentRef[];
+}
+
+/** LSP `OptionalVersionedTextDocumentIdentifier`. */
+export interface TextDocumentRef {
+  uri: string;
+  version: number | null;
 }
 
 /**

@@ -34,7 +34,7 @@
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
 --- What a notice is about; methods.md says what each one tells. More may come.
----@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'RequestAdapted'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
+---@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.
 ---@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'
@@ -409,6 +409,7 @@
 ---@field model? string|nil
 ---@field locale? string|nil
 ---@field fileEncoding? string|nil
+---@field saveAccepted? boolean|nil
 
 --- `echo` comes back unchanged.
 ---@class kode.PingParams
@@ -451,6 +452,10 @@
 --- `opened` is false if the editor cannot or will not open the file.
 ---@class kode.OpenDocumentResult
 ---@field opened boolean
+
+--- The URIs of the documents that are on disk now.
+---@class kode.SaveDocumentsResult
+---@field saved string[]
 
 --- The chosen ones of the choices, word for word; empty if the user closed the question.
 ---@class kode.AskResult
@@ -532,13 +537,14 @@
 
 --- Defaults an editor may set for its sessions; unknown names are ignored.
 ---
---- `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the language of the prompts (`zh` or `en`), `fileEncoding` the encoding of files that are not UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them `initialize` answers `ConfigInvalid`.
+--- `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the language of the prompts (`zh` or `en`), `fileEncoding` the encoding of files that are not UTF-8. `saveAccepted`: a file that was saved before an accepted edit is saved after it. Only the user may set keys, hosts, proxies and folders: with one of them `initialize` answers `ConfigInvalid`.
 ---@class kode.EditorSettings
 ---@field mode? kode.Mode|nil
 ---@field agent? string|nil
 ---@field model? string|nil
 ---@field locale? string|nil
 ---@field fileEncoding? string|nil
+---@field saveAccepted? boolean|nil
 
 --- How the client wants large texts to be sent.
 ---
@@ -548,12 +554,13 @@
 
 --- What the client can do beyond LSP; an object, even an empty one, means yes.
 ---
---- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `editor`: the requests to language servers that it answers. `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
+--- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `saveDocuments`: it answers `kode/saveDocuments`; without it accepted edits stay unsaved until the user saves them. `editor`: the requests to language servers that it answers. `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
 ---@class kode.ClientCapabilities
 ---@field permission? table<string, any>|nil
 ---@field ask? table<string, any>|nil
 ---@field changeSetReview? table<string, any>|nil
 ---@field openDocument? table<string, any>|nil
+---@field saveDocuments? table<string, any>|nil
 ---@field editor? kode.EditorQueries|nil
 
 --- The requests `kode/editor/*` that the client answers; an object means yes.
@@ -936,9 +943,11 @@
 ---@field reason? string
 
 --- One answer the user can give.
+---
+--- `allow_always` is written to the user's own settings, and holds for every session to come.
 ---@class kode.PermissionOption
 ---@field optionId string
----@field kind 'allow_once'|'allow_session'|'reject'
+---@field kind 'allow_once'|'allow_session'|'allow_always'|'reject'
 ---@field name string
 
 --- The question is answered or closed; `optionId` is absent if nobody chose.
@@ -1624,6 +1633,7 @@
 ---@field model string
 ---@field locale string
 ---@field fileEncoding? string
+---@field saveAccepted? boolean
 
 --- `schema` is the text of `schema.json`, byte for byte; `sha256` as in the handshake.
 ---@class kode.SchemaGetResult
@@ -1692,6 +1702,17 @@
 --- Open a file inside an open folder.
 ---@class kode.OpenDocumentParams
 ---@field uri string
+
+--- Save these open documents, each only if it still has this `version`.
+---
+--- A document that the user has changed since then is left alone.
+---@class kode.SaveDocumentsParams
+---@field documents kode.TextDocumentRef[]
+
+--- LSP `OptionalVersionedTextDocumentIdentifier`.
+---@class kode.TextDocumentRef
+---@field uri string
+---@field version integer|nil
 
 --- Ask the user to choose; with `multi` more than one of `choices`. `blockId` is the call.
 ---

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
+from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.infrastructure.workspace.documents import Documents
@@ -191,6 +192,15 @@ class Desk:
         unknown = not is_open and self.hidden is not None and self.unknown
         self.waiting.append(Request(edit, self.showing, self.checkouts, is_open, unknown, reply))
         return await reply
+
+    def can_save(self) -> bool:
+        """No: it saves when its user does."""
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Save nothing."""
+        del documents
+        return ()
 
     def deal_with_next(self) -> None:
         """Do the oldest edit that waits, or refuse it as this editor does."""

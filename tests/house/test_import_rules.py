@@ -80,6 +80,7 @@ DOORS = {
     "grading.strict",  # these two serve a recording: only who wants that pays for it
     "recording.offline_server",
     "recording.replay",  # the command, which a process that records does without
+    "settings.writing",  # adds to the user's file: only who does so pays for it
     "sessions.repair",  # these two run a session: loaded with the agent
     "sessions.session",
     "turns.toolset",  # the tools, loaded with the agent
@@ -232,6 +233,10 @@ LATE_IMPORTS = {
         "settings.files",
         "kode_sidecar.text.yaml_text",
     ): "PyYAML: 10 ms, for users of config.yaml",
+    (
+        "settings.writing",
+        "kode_sidecar.text.yaml_text",
+    ): "PyYAML: 10 ms, for who adds to config.yaml",
 }
 
 

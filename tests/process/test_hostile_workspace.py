@@ -120,6 +120,7 @@ REFUSALS = {
     "no regular file": r"is not a regular file|is a folder\.|is a file\.|levels of symbolic links",
     "Git's own": r"belongs to Git and is never edited",
     "the user": r"^The user d(?:oes|id) not allow",
+    "a command": r"did not run: the user does not allow it",
     "wrong arguments": r"^Invalid arguments for|were not a valid JSON object",
     "a quote": r"^`old` (?:occurs more than|does not occur)",
     "an edit": r"exists already|would shrink from",
@@ -134,7 +135,8 @@ EXPECTED = {
     r"(?:overwrite|move plain.txt to) \.git/hooks": "Git's own",
     r"quote ": "a quote",
     r"no JSON|another shape|deep arguments": "wrong arguments",
-    r"an unknown tool|a command$|a name not there": "not there",
+    r"an unknown tool|a name not there": "not there",
+    r"a command$": "a command",
     r"read (?:\.\./|/|file:|link-out|link-file|\./a/)|move plain.txt to \.\./|list (?:\.\.|/)": (
         "out of the open folders"
     ),

@@ -25,6 +25,7 @@ from kode_sidecar.core.domain.agent_event import BlockDelta, ChangeSetUpdated, E
 from kode_sidecar.core.domain.change_set import HunkView
 from kode_sidecar.core.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.core.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import PermissionRequestParams
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import file_path, path_to_uri
@@ -119,6 +120,13 @@ class Editor:
 
     def can_change_files(self, kind: str) -> bool:
         return kind in self.file_operations
+
+    def can_save(self) -> bool:
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        del documents
+        return ()
 
     async def refresh(self, uri: str) -> None:
         """Document sync has told it."""

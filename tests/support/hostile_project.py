@@ -218,7 +218,7 @@ class HostileProject:
             ("no JSON", "read_file", "{"),
             ("another shape", "read_file", {"path": ["names/.env"]}),
             ("half a character", "read_file", '{"path": "\\ud83d.txt"}'),
-            ("a command", "run_command", {"command": "cat names/.env"}),
+            ("a command", "run_command", {"argv": ["cat", "names/.env"]}),
             ("deep arguments", "read_file", '{"path":' + "[" * 5_000 + "]" * 5_000 + "}"),
         ]
         self.tries += [Try(*one) for one in odd]

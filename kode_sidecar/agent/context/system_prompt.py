@@ -33,7 +33,7 @@ class Surroundings:
     `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
     `roots` are displayed paths, `notes` the `AGENTS.md` texts of trusted folders, `skills` those
     offered to agents that can load them. `language_servers`: the editor lets the model query
-    them. `commands`: the user lets the model run some.
+    them. `commands`: the user can be asked to run some; `forbidden`: a setting says that none run.
     """
 
     roots: Sequence[str]
@@ -44,6 +44,7 @@ class Surroundings:
     skills: Sequence[Skill] = ()
     language_servers: bool = False
     commands: bool = False
+    forbidden: bool = False
 
 
 def system_prompt(
@@ -62,8 +63,9 @@ def system_prompt(
         "mode": prompts.read(f"mode_{mode}"),
     }
     parts = [prompts.read(agent.prompt_file, values)]
-    if surroundings.commands and mode != "plan" and "run_command" in agent.tools:
-        parts.append(prompts.read("commands"))
+    if "run_command" in agent.tools and mode != "plan":
+        parts += [prompts.read("commands")] if surroundings.commands else []
+        parts += [prompts.read("commands_off")] if surroundings.forbidden else []
     if agent.instructions:
         parts.append(agent.instructions)
     for note in surroundings.notes:

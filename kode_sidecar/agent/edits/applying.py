@@ -33,6 +33,7 @@ from kode_sidecar.core.protocol.change_set import (
 from kode_sidecar.core.text.text_edit import with_eol, with_one_eol
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.unsaved import OpenTexts
 
 Choices = Mapping[str, HunkDecision]
 """What was decided, by hunk id."""
@@ -55,6 +56,7 @@ class Applying:
         file_edits: FileEdits,
         recovery: Recovery,
         status: HunkStatus,
+        open_texts: OpenTexts,
         save: Callable[[], Awaitable[None]],
     ) -> None:
         self._services = services
@@ -67,6 +69,7 @@ class Applying:
         self._recovery = recovery
         self._planner = UndoPlanner(services, file_edits, recovery)
         self._status = status
+        self._open_texts = open_texts
         self._save = save
         self._claimed: set[str] = set()
         self._undos = 0
@@ -323,6 +326,9 @@ class Applying:
         for hunk in whole:
             if hunk.id not in results:
                 results[hunk.id] = await self._send_file(hunk, texts[hunk.id], label, ask=ask)
+        done = [hunk for hunk in hunks if results[hunk.id].state == "applied"]
+        if done:
+            await self._open_texts.edited(done[0].file.uri, done)
         return results
 
     async def _send_file(

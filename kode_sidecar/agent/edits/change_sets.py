@@ -1,7 +1,7 @@
 """The change sets of a session: hunks from proposal to verified edit, and back."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from kode_sidecar.agent.edits.announcing import Announcer, range_of, text_base
 from kode_sidecar.agent.edits.applying import Applying
@@ -46,6 +46,7 @@ from kode_sidecar.infrastructure.workspace.file_changes import FileChanges
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 from kode_sidecar.infrastructure.workspace.language_servers import LineMap
 from kode_sidecar.infrastructure.workspace.overlay import Overlay
+from kode_sidecar.infrastructure.workspace.unsaved import OpenTexts
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 SETTLE_SECONDS = 2.0
@@ -63,7 +64,7 @@ class ChangeSets:
     the event, `save` makes decisions durable before they are answered, `published` returns once no
     emitted event is held back: an edit never overtakes its announcement (O6). Sessions of one
     editor share `locks`: at most one unverified edit per URI, and each hears, by its `title`, what
-    the others changed.
+    the others changed. `open_texts` knows what of the open files is not on disk.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class ChangeSets:
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
         title: Callable[[], str] = str,
+        save_accepted: Callable[[], bool] = lambda: True,
         settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
         self._session_id = session_id
@@ -117,6 +119,14 @@ class ChangeSets:
             locks=locks,
             in_flight=in_flight,
         )
+        self.open_texts = OpenTexts(
+            workspace,
+            self.overlay,
+            editor.can_save,
+            editor.save_documents,
+            save_accepted,
+            self._pending,
+        )
         announcer, file_edits = Announcer(services), FileEdits(services)
         self._recovery = Recovery(services)
         self._status = HunkStatus(services, self._recovery, file_edits)
@@ -128,6 +138,7 @@ class ChangeSets:
             file_edits,
             self._recovery,
             self._status,
+            self.open_texts,
             save,
         )
         gate = PermissionGate(session_id, editor, emit, new_id, questions, now, published)
@@ -271,6 +282,16 @@ class ChangeSets:
         hunk = change_set.hunks.get(scope)
         hunks = [hunk] if hunk is not None else list(change_set.hunks.values())
         return await self._applying.undo(change_set, hunks, params)
+
+    def _pending(self) -> Iterable[ProposedHunk]:
+        """Return the undecided hunks on the branch of the turn that runs."""
+        return [
+            hunk
+            for change_set in self._ledger.change_sets
+            if change_set.turn_id in self._branch
+            for hunk in change_set.hunks.values()
+            if hunk.state == "proposed"
+        ]
 
     def _summary(self, change_set: ChangeSet) -> ChangeSetSummary:
         files = (

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
 from kode_sidecar.core.domain.change_set import FileChangeKind
+from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.language import EditorTextEdit
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
@@ -86,6 +87,14 @@ class EditorPort(Protocol):
 
     async def open_document(self, uri: str) -> bool:
         """Ask the editor to open a file; False if it cannot. It then sends `didOpen` itself."""
+        ...
+
+    def can_save(self) -> bool:
+        """Whether the editor saves open documents when it is asked to."""
+        ...
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Ask the editor to save documents that still have that version; return the saved URIs."""
         ...
 
     async def refresh(self, uri: str) -> None:

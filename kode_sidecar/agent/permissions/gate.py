@@ -20,6 +20,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.event_parts import PermissionOption
 from kode_sidecar.core.domain.permission import (
+    ALLOW_ONCE,
     EDIT_TOOLS,
     OPTIONS,
     Effect,
@@ -171,7 +172,11 @@ class PermissionGate:
         rule = self._rules.decide(tool, (path,), sensitive=sensitive)
         return rule.effect if rule else None
 
-    async def ask(
+    async def ask(self, call: ToolCall, title: str, subject: str, **question: Any) -> bool:
+        """Return whether `call` may act on `subject`: `choose` without the answer itself."""
+        return await self.choose(call, title, subject, **question) is not None
+
+    async def choose(
         self,
         call: ToolCall,
         title: str,
@@ -183,8 +188,12 @@ class PermissionGate:
         reason: str = "",
         diff: Callable[[], str] = str,
         options: Sequence[PermissionOption] = OPTIONS,
-    ) -> bool:
-        """Return whether `call` may act on `subject`: a displayed path, or a text for `paths`.
+        by_rules: bool = True,
+    ) -> PermissionOption | None:
+        """Return the answer that lets `call` act on `subject`, None if it may not.
+
+        `subject` is a displayed path, or a text for `paths`. Without `by_rules` the user is asked
+        even where a rule of the session decides.
 
         `operation` separates the operations of one tool: a yes covers only one of them.
 
@@ -195,11 +204,13 @@ class PermissionGate:
         question to the user.
         """
         tool = f"{call.name}:{operation}" if operation else call.name
-        rule = self._rules.decide(tool, paths or (subject,), sensitive=sensitive)
-        if rule is None or rule.effect == "ask":
+        rule = None
+        if by_rules:
+            rule = self._rules.decide(tool, paths or (subject,), sensitive=sensitive)
+        if by_rules and (rule is None or rule.effect == "ask"):
             rule = self._rules.decide(tool, (subject,), sensitive=sensitive) or rule
         if rule is None and not sensitive:
-            return True
+            return ALLOW_ONCE
         question = PermissionRequestParams(
             request_id=self._new_id("request"),
             session_id=self._session_id,
@@ -229,7 +240,7 @@ class PermissionGate:
             self._rules.matched(rule, subject, question.request_id, self._now())
             if rule.effect != "ask":
                 self._resolve(call, question, "policy")
-                return rule.effect == "allow"
+                return ALLOW_ONCE if rule.effect == "allow" else None
         return await self._ask_user(call, tool, question)
 
     async def decision(
@@ -260,7 +271,9 @@ class PermissionGate:
         finally:
             self._emit(DecisionResolved(**named, by=by))
 
-    async def _ask_user(self, call: ToolCall, tool: str, question: PermissionRequestParams) -> bool:
+    async def _ask_user(
+        self, call: ToolCall, tool: str, question: PermissionRequestParams
+    ) -> PermissionOption | None:
         by: ResolvedBy = "cancel"
         option: PermissionOption | None = None
         try:
@@ -273,7 +286,7 @@ class PermissionGate:
             self._resolve(call, question, by, option)
         if option is not None and option.kind == "allow_session":
             self._remember(tool, question)
-        return option is not None and option.kind != "reject"
+        return None if option is None or option.kind == "reject" else option
 
     def _resolve(
         self,

@@ -103,6 +103,7 @@ class Session:
             published=self.stream.published,
             locks=services.edit_locks,
             title=lambda: self.meta.title,
+            save_accepted=services.save_accepted,
         )
         self._setup = TurnSetup(
             self.id, services, records, self.conversation, self.change_sets, self.stream

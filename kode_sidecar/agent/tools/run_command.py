@@ -41,9 +41,11 @@ from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 EVERY_SECONDS = 0.1
-_KEPT_BYTES = 4_000
-_LINES = 10
+SELDOM_SECONDS = 1.0
+_OFTEN_CHARS = 256 * 1024
+_MOST_AT_ONCE = 4_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_UNENDED = re.compile(r"(?:\r|\x1b[^\x07]{0,64})\Z")
 
 
 def plain_lines(text: str) -> str:
@@ -53,14 +55,19 @@ def plain_lines(text: str) -> str:
 
 
 class LiveOutput:
-    """Reports the newest output of a running command; leaving the `with` block stops it.
+    """Shows the output of a running command as it grows; leaving the `with` block stops it.
 
-    `report` is the progress of a call: each report is complete, so one may be lost.
+    `grow` gets each piece of text once. Of a flood it gets the newest part, with a line that says
+    how much is left out: the whole of it is stored when the command ends. A line that overwrites
+    itself, as progress bars do, is shown when it ends.
     """
 
-    def __init__(self, report: Callable[[str, int | None, int | None], None]) -> None:
-        self._report = report
-        self._newest = b""
+    def __init__(self, grow: Callable[[str], None]) -> None:
+        self._grow = grow
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._waiting = ""
+        self._in_line = False
+        self._shown = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> "LiveOutput":
@@ -77,17 +84,36 @@ class LiveOutput:
 
     def __call__(self, output: bytes) -> None:
         """Take the next piece of output."""
-        self._newest = (self._newest + output)[-_KEPT_BYTES:]
+        self._waiting += self._decode(output)
         if self._timer is None and output:
+            often = self._shown < _OFTEN_CHARS
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(EVERY_SECONDS, self._report_newest)
+            self._timer = loop.call_later(EVERY_SECONDS if often else SELDOM_SECONDS, self._show)
 
-    def _report_newest(self) -> None:
+    def _show(self) -> None:
         self._timer = None
-        lines = plain_lines(self._newest.decode("utf-8", "replace")).split("\n")[-_LINES:]
-        text = without_controls("\n".join(lines))
-        if text.strip():
-            self._report(text, None, None)
+        text, self._waiting = self._take()
+        left_out = len(text) - _MOST_AT_ONCE
+        if left_out > 0:
+            text = f"\n[{left_out:,} characters left out here]\n{text[left_out:]}"
+        text = without_controls(text)
+        if text:
+            self._shown += len(text)
+            self._in_line = not text.endswith("\n")
+            self._grow(text)
+
+    def _take(self) -> tuple[str, str]:
+        """Return what can be shown by now, and what must wait for the rest of its line."""
+        ended, newline, rest = self._waiting.replace("\r\n", "\n").rpartition("\n")
+        if "\r" in rest or _UNENDED.search(rest):
+            shown, rest = "", rest  # it may be overwritten
+        else:
+            shown, rest = rest, ""
+        lines = _ESCAPES.sub("", ended).split("\n")
+        if self._in_line and "\r" in lines[0]:
+            lines.insert(0, "")  # the beginning is shown already
+        text = "\n".join(line.rpartition("\r")[2] for line in lines) + newline
+        return text + _ESCAPES.sub("", shown), rest
 
 
 MAX_SECONDS = 600
@@ -127,8 +153,45 @@ class WantedCommand:
     folder: Location
 
 
-async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> None:
-    """Permit everything, because a job's policy has decided already."""
+@dataclass(frozen=True)
+class Unseen:
+    """What a command does not see of the user's texts, because it reads the disk.
+
+    `unsaved` are the paths of files whose open text is not saved, `waiting` is the number of
+    undecided hunks by path.
+    """
+
+    unsaved: Sequence[str] = ()
+    waiting: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def words(self) -> str:
+        """Both facts in a few words, empty if there are none."""
+        hunks = sum(self.waiting.values())
+        unsaved = f"{counted(len(self.unsaved), 'file')} not saved" if self.unsaved else ""
+        waiting = f"{counted(hunks, 'hunk')} not decided" if hunks else ""
+        return "; ".join(filter(None, (unsaved, waiting)))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Both facts for the model, a line each."""
+        unsaved = (
+            f"[NOTE: it ran on the files on disk. Not saved, so it saw an older text of: "
+            f"{', '.join(self.unsaved)}]"
+        )
+        hunks = ", ".join(f"{path} ({count})" for path, count in self.waiting.items())
+        waiting = f"[NOTE: it did not see the hunks that the user has not decided yet: {hunks}]"
+        return [*([unsaved] if self.unsaved else ()), *([waiting] if self.waiting else ())]
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number with its noun, such as `2 files`."""
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
+async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> Unseen:
+    """Permit everything, because a job's policy has decided already, and nothing is unsaved."""
+    return Unseen()
 
 
 Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
@@ -150,8 +213,8 @@ class CommandPlace:
     Without a `sandbox` nothing below the open folders is a program, except the files that
     `programs` gives by name. `environ` is our own environment; a command gets the allowed names
     and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError `Denied`
-    for a forbidden command. With a `jail` a command runs there, never `elsewhere`. `found` finds
-    a program.
+    for a forbidden command, and returns what the command will not see. With a `jail` a command runs
+    there, never `elsewhere`. `found` finds a program.
     """
 
     workspace: Workspace
@@ -161,7 +224,7 @@ class CommandPlace:
     limits: CommandLimits = field(default_factory=CommandLimits)
     more_names: Sequence[str] = ()
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
-    permit: Callable[[WantedCommand, ToolCall], Awaitable[None]] = _decided_before
+    permit: Callable[[WantedCommand, ToolCall], Awaitable[Unseen]] = _decided_before
     jail: Jail | None = None
     elsewhere: Elsewhere = nowhere_else
     found: FindProgram = lambda _, find: find()
@@ -190,7 +253,7 @@ def run_command_tool(place: CommandPlace) -> Tool:
         out_of = place.no_programs_below
         found = search_folders(_path_of(place.environ), out_of)
         program = await asyncio.to_thread(_program, place, params.argv[0], found)
-        await place.permit(WantedCommand(params.argv, program, folder), call)
+        unseen = await place.permit(WantedCommand(params.argv, program, folder), call)
         started = time.monotonic()
         wanted = ProgramRun(
             program,
@@ -206,7 +269,7 @@ def run_command_tool(place: CommandPlace) -> Tool:
         )
         end, warning = await _ran(wanted, place, found, call)
         seconds = time.monotonic() - started
-        return _outcome(params, folder.display, end, seconds, warning, place, call)
+        return _outcome(params, folder.display, end, seconds, warning, unseen, place, call)
 
     return Tool(RUN_COMMAND, RunCommandParams, run, kind="run", card=_card)
 
@@ -218,7 +281,7 @@ async def _ran(
     end = await place.elsewhere(wanted, call) if place.jail is None else None
     if end is not None:
         return end, ""
-    with LiveOutput(call.progress) as live:
+    with LiveOutput(call.grow) as live:
         if place.jail is not None:
             sandbox = Path(place.found("bwrap", bubblewrap))
             jail = place.jail
@@ -271,6 +334,7 @@ def _outcome(
     end: CommandEnd,
     seconds: float,
     warning: str,
+    unseen: Unseen,
     place: CommandPlace,
     call: ToolCall,
 ) -> ToolOutcome:
@@ -282,8 +346,10 @@ def _outcome(
     how = _how(end, _limits(place.limits, params.timeout_seconds))
     head = f"[{name} {how} · {seconds:.1f} s · in {folder}]"
     ok = end.ended == "exited" and end.exit_code == 0
-    summary = f"{name} {how}" + (f" ({warning})" if warning else "")
+    remarks = "; ".join(filter(None, (warning, unseen.words)))
+    summary = f"{name} {how}" + (f" ({remarks})" if remarks else "")
     head += f"\n[WARNING, for the user too: {warning}]" if warning else ""
+    head = "\n".join((head, *unseen.notes))
     reason = end.ended if end.ended != "exited" else "exit_code"
     return ToolOutcome(
         ok=ok,

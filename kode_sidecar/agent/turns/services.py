@@ -178,7 +178,8 @@ class SessionServices:
     user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
     for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
-    `save_artifact` stores what tools say beyond what the model reads, None: beside the session.
+    `save_artifact` stores what tools say beyond what the model reads, None: beside the session;
+    `save_accepted` is the setting of that name.
     """
 
     model: ModelClient
@@ -210,3 +211,4 @@ class SessionServices:
     stream: bool = True
     call_ended: CallEnded = ignore_outcome
     save_artifact: ArtifactSink | None = None
+    save_accepted: Callable[[], bool] = lambda: True

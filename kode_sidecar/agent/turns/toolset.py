@@ -10,7 +10,12 @@ from msgspec import Meta, Struct
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.context.memory import Memory
 from kode_sidecar.agent.context.skills import SkillLibrary
-from kode_sidecar.agent.permissions import CommandPermission, Questions, ask_user_tool
+from kode_sidecar.agent.permissions import (
+    CommandPermission,
+    Questions,
+    UserCommands,
+    ask_user_tool,
+)
 from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
 from kode_sidecar.agent.scouts.contracts import (
     ExploreReport,
@@ -29,8 +34,8 @@ from kode_sidecar.agent.tools.run_command import CommandPlace, run_command_tool
 from kode_sidecar.agent.tools.search_code import search_code_tool
 from kode_sidecar.agent.tools.update_plan import update_plan_tool
 from kode_sidecar.agent.turns.services import OfferTools, ToolScope
+from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.agent_tool import TOOL_BY_NAME, AgentTool, ToolName
-from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.kernel import tool_specs
@@ -104,14 +109,13 @@ def _outcome(reports: Sequence[ExploreReport]) -> ToolOutcome:
 
 @dataclass(frozen=True)
 class CommandSetup:
-    """Commands as the user has set them up; `trusted` is the editor's word on the workspace.
+    """Commands as the user has set them up.
 
     `place` stores nothing and permits everything: each session has its own of both.
     """
 
-    rules: CommandRules
+    commands: UserCommands
     place: CommandPlace
-    trusted: Callable[[], bool]
 
     def tool(self, scope: ToolScope) -> Tool:
         """Make the tool of a session."""
@@ -119,8 +123,17 @@ class CommandSetup:
         def keep(_call_id: str, output: bytes) -> Blob:
             return scope.save_artifact(output.decode("utf-8", "backslashreplace"))
 
-        gate = scope.change_sets.permissions
-        permit = CommandPermission(self.rules, gate, self.place.workspace, self.trusted)
+        change_sets = scope.change_sets
+        permit = CommandPermission(
+            self.commands,
+            change_sets.permissions,
+            change_sets.open_texts,
+            lambda: change_sets.proposals.mode,
+            self.place.workspace,
+            lambda error: scope.emit(
+                Notice(level="warning", code="RuleNotSaved", message=error.message)
+            ),
+        )
         tool = run_command_tool(replace(self.place, keep=keep, permit=permit))
         (spec,) = tool_specs([tool])
         told = f"{spec.description}\n\n{_COMMANDS_SEE}"
@@ -183,7 +196,7 @@ class Toolbox:
             case "memory":
                 return self.memory is not None
             case "commands":
-                return self.commands is not None and self.commands.trusted()
+                return self.commands is not None
             case query:
                 return self.language.serves(query)
 

@@ -52,10 +52,12 @@ class CommandRules:
         names = {argv[0], file_name or argv[0]}
         denied = next((rule for rule in self.deny if _denies(rule, names, argv)), None)
         if denied is not None:
-            return CommandVerdict("deny", f"the user's settings deny `{shown_command(denied)}`")
+            why = f"the user's settings (`commands.deny`) deny `{shown_command(denied)}`"
+            return CommandVerdict("deny", why)
         spelled_out = self._spelled_out(argv)
         if self.mode == "off" or (self.mode == "list" and not spelled_out):
-            return CommandVerdict("deny", "the user's settings allow only what they list")
+            why = f"the user's settings (`commands.run: {self.mode}`) allow only what they list"
+            return CommandVerdict("deny", why)
         why = next((one.why for one in files if one.at >= spelled_out), "")
         why = why or self.risk(argv, file_name)
         if not why and elsewhere and elsewhere not in argv[:spelled_out]:
@@ -75,6 +77,31 @@ class CommandRules:
     def _spelled_out(self, argv: Sequence[str]) -> int:
         """Return the number of words in the longest rule that allows it; 0 if none does."""
         return max((len(one) for one in self.allow if _begins(one, argv)), default=0)
+
+
+_INTERPRETERS = (
+    *("python", "pythonw", "pypy", "py", "node", "nodejs", "deno", "bun", "ruby", "perl", "php"),
+    *("lua", "luajit", "java", "dotnet"),
+)
+_RUNNERS = ("run", "run-script", "exec", "compose")
+
+
+def lasting_rule(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the first words that name what a command does: its program and leading arguments.
+
+    That is `pytest` of `pytest -q tests`, `git diff` of `git diff HEAD`, `npm run test`, and of an
+    interpreter the script or the module: `python -m pytest`.
+    """
+    words = [re.sub(r"\.(exe|com)$", "", argv[0], flags=re.IGNORECASE), *argv[1:]]
+    if family(words[0]) in _INTERPRETERS:
+        script = next((at for at in range(1, len(words)) if not words[at].startswith("-")), 0)
+        return tuple(words[: script + 1] if script else words)
+    plain = 1
+    while plain < min(len(words), 3) and re.fullmatch(r"[A-Za-z][\w:-]*", words[plain]):
+        plain += 1
+        if words[plain - 1] not in _RUNNERS:
+            break
+    return tuple(words[:plain])
 
 
 def shown_command(argv: Sequence[str]) -> str:

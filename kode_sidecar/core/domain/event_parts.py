@@ -26,10 +26,13 @@ class ContextUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One answer the user can give."""
+    """One answer the user can give.
+
+    `allow_always` is written to the user's own settings, and holds for every session to come.
+    """
 
     option_id: str
-    kind: Literal["allow_once", "allow_session", "reject"]
+    kind: Literal["allow_once", "allow_session", "allow_always", "reject"]
     name: str
 
 

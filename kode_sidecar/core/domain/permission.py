@@ -14,6 +14,13 @@ ALLOW_ONCE = PermissionOption(option_id="allow-once", kind="allow_once", name="A
 ALLOW_SESSION = PermissionOption(
     option_id="allow-session", kind="allow_session", name="Allow in this session"
 )
+SAVE_AND_RUN = PermissionOption(option_id="save-and-run", kind="allow_once", name="Save and run")
+RUN_ON_DISK = PermissionOption(
+    option_id="run-on-disk", kind="allow_once", name="Run on the files on disk"
+)
+TRUST = PermissionOption(
+    option_id="trust", kind="allow_once", name="Trust this workspace, and run it"
+)
 REJECT = PermissionOption(option_id="reject", kind="reject", name="Reject")
 OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
 

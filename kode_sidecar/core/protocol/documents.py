@@ -19,6 +19,8 @@ class TextDocumentItem(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TextDocumentRef(Struct, frozen=True, kw_only=True):
+    """LSP `OptionalVersionedTextDocumentIdentifier`."""
+
     uri: str
     version: int | None = None
 
@@ -58,6 +60,21 @@ class OpenDocumentResult(Struct, frozen=True, kw_only=True):
     """`opened` is false if the editor cannot or will not open the file."""
 
     opened: bool
+
+
+class SaveDocumentsParams(Struct, frozen=True, kw_only=True):
+    """Save these open documents, each only if it still has this `version`.
+
+    A document that the user has changed since then is left alone.
+    """
+
+    documents: tuple[TextDocumentRef, ...]
+
+
+class SaveDocumentsResult(Struct, frozen=True, kw_only=True):
+    """The URIs of the documents that are on disk now."""
+
+    saved: tuple[str, ...]
 
 
 class EncodingParams(Struct, frozen=True, kw_only=True):

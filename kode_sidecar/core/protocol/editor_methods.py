@@ -31,6 +31,14 @@ EDITOR_METHODS: tuple[Method, ...] = (
         documents.OpenDocumentResult,
     ),
     _to_editor(
+        "kode/saveDocuments",
+        "Save documents: what was saved before an accepted edit is saved after it. Only sent to"
+        " clients with the capability `saveDocuments`; answer once the files are written.",
+        documents.SaveDocumentsParams,
+        documents.SaveDocumentsResult,
+        since="1.0",
+    ),
+    _to_editor(
         "kode/ask",
         "Put a choice to the user for the model.",
         questions.AskParams,

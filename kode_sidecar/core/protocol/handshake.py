@@ -43,6 +43,7 @@ _OPTIONS: dict[str, Shape] = {
         "ask": dict,
         "changeSetReview": dict,
         "openDocument": dict,
+        "saveDocuments": dict,
         "editor": {
             "diagnostics": dict,
             "definition": dict,

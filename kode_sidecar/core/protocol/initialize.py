@@ -25,8 +25,9 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
     `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the
     language of the prompts (`zh` or `en`), `file_encoding` the encoding of files that are not
-    UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them `initialize`
-    answers `ConfigInvalid`.
+    UTF-8. `save_accepted`: a file that was saved before an accepted edit is saved after it. Only
+    the user may set keys, hosts, proxies and folders: with one of them `initialize` answers
+    `ConfigInvalid`.
     """
 
     mode: Mode | None = None
@@ -34,6 +35,7 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     model: str | None = None
     locale: str | None = None
     file_encoding: str | None = None
+    save_accepted: bool | None = None
 
 
 class EditorQueries(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,7 +54,8 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
 
     `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the
     user is asked by `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
-    `editor`: the requests to language servers that it answers.
+    `save_documents`: it answers `kode/saveDocuments`; without it accepted edits stay unsaved until
+    the user saves them. `editor`: the requests to language servers that it answers.
     `change_set_review` is reserved: announce it if it is true, nothing depends on it yet.
     """
 
@@ -60,6 +63,7 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     ask: dict[str, Any] | None = None
     change_set_review: dict[str, Any] | None = None
     open_document: dict[str, Any] | None = None
+    save_documents: dict[str, Any] | None = None
     editor: EditorQueries | None = None
 
 

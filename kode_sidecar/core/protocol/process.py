@@ -176,6 +176,7 @@ class SettingsUpdateResult(Struct, frozen=True, kw_only=True, rename="camel", om
     model: str
     locale: str
     file_encoding: str | None = None
+    save_accepted: bool = True
 
 
 SkillSource = Literal["user", "config", "project"]

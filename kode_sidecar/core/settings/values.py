@@ -23,7 +23,7 @@ CommandWords = Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_leng
 
 
 class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The commands that the model may run in a session, in a workspace that the editor trusts.
+    """The commands that the model may run in a session, in a workspace that the user trusts.
 
     `run`: no command, any that the user approves, or those that `allow` lists. `allow` and `deny`
     are first words of commands. `environment` are names of variables that commands get, `programs`
@@ -32,7 +32,7 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
     it.
     """
 
-    run: Literal["off", "ask", "list"] | bool = "off"
+    run: Literal["off", "ask", "list"] | bool = "ask"
     allow: list[str | CommandWords] = []
     deny: list[str | CommandWords] = []
     timeout_seconds: Annotated[float, Meta(gt=0, le=600)] = 120.0
@@ -105,7 +105,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     other edits proceed. `providers`, `logical_models`, `agents` and `mcp` stay as written:
     `providers.user_providers`, `context.agents` and `mcp.config` read them.
     `http_retry_budget` is how long after the first attempt another one may
-    begin. `file_encoding` reads files that are not UTF-8.
+    begin. `file_encoding` reads files that are not UTF-8. `save_accepted`: a
+    file that was saved before an accepted edit is saved after it.
     `storage` is how the messages of new sessions are saved; existing sessions keep theirs.
     `log_redact_content` limits prompts and replies in the log to their first `log_redact_chars`
     characters. `skill_folders` hold skills besides the user's own; `memory_mode` says where
@@ -153,6 +154,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     file_encoding: Annotated[str | None, SettingRow(who="editor", check=checks.file_encoding)] = (
         None
     )
+    save_accepted: Annotated[bool, _BY_EDITOR] = True
     storage: Storage = "jsonl"
     storage_root: Annotated[
         Path, SettingRow(env=("KODE_HOME",), read_as=str, check=checks.folder, shown=str)

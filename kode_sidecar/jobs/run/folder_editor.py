@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event, TurnCompleted
 from kode_sidecar.core.domain.change_set import FileChangeKind
+from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import decode, encode
@@ -107,6 +108,15 @@ class FolderEditor:
         """Return False: nothing is ever open."""
         del uri
         return False
+
+    def can_save(self) -> bool:
+        """Return False: every edit is on disk when it is applied."""
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Save nothing: every edit is on disk when it is applied."""
+        del documents
+        return ()
 
     async def refresh(self, uri: str) -> None:
         """Do nothing: the only texts are those on disk."""

@@ -21,6 +21,7 @@ from kode_sidecar.agent.tools.propose_file import propose_file_tool
 from kode_sidecar.agent.tools.read_file import read_file_tool
 from kode_sidecar.agent.tools.run_command import (
     CommandPlace,
+    Unseen,
     WantedCommand,
     command_subject,
     run_command_tool,
@@ -191,7 +192,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
         scope.artifacts.add(path, kind="tool_output", created_by=RUN_COMMAND)
         return Blob(ref=path, bytes=len(output), sha256=hashlib.sha256(output).hexdigest())
 
-    async def tell(wanted: WantedCommand, call: ToolCall) -> None:
+    async def tell(wanted: WantedCommand, call: ToolCall) -> Unseen:
         """Warn in the events of a risky command that the policy allows, but no rule names (B9)."""
         if why := allowed.risk(wanted.argv, wanted.program.name):
             scope.log.event(
@@ -202,6 +203,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
                 data={"argv": list(wanted.argv), "why": why},
                 correlation_id=call.tool_use_id,
             )
+        return Unseen()
 
     allowed = CommandRules("list", _allowed_commands(scope.config.tools))
     return CommandPlace(

@@ -17,6 +17,7 @@ from kode_sidecar.core.domain.agent_event import (
 from kode_sidecar.core.domain.change_set import FileChangeKind, FileView
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision
+from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.errors import KodeError
@@ -118,6 +119,15 @@ class AcpEditor:
         """Return False: ACP has no method to open files."""
         del uri
         return False
+
+    def can_save(self) -> bool:
+        """Return False: every edit is written when it is applied."""
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Save nothing: every edit is written when it is applied."""
+        del documents
+        return ()
 
     async def refresh(self, uri: str) -> None:
         """Ask the client for its text of a file."""

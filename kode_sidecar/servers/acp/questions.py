@@ -20,6 +20,7 @@ from kode_sidecar.servers.lsp import Connection
 _KINDS: dict[str, PermissionOptionKind] = {
     "allow_once": "allow_once",
     "allow_session": "allow_always",
+    "allow_always": "allow_always",
     "reject": "reject_once",
 }
 REJECT_ALWAYS = "reject-always"

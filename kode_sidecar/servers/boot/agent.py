@@ -147,6 +147,7 @@ class Agent(JobAgent):
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
+            save_accepted=lambda: self._live.loaded.settings.save_accepted,
         )
 
     def _sampling(self) -> Sampling:
@@ -184,14 +185,13 @@ class Agent(JobAgent):
         settings = self._loaded.settings
         if settings.commands.mode == "off":
             return None
-        # Imported late: only users who switched commands on pay for it.
+        # Imported late: users who switched commands off do not pay for it.
         from kode_sidecar.servers.boot.command_setup import session_commands  # noqa: PLC0415
 
         environ = {**self._loaded.variables, **os.environ}
         try:
-            trusted = self._live.trusted
             outside = elsewhere, self._environment.found
-            return session_commands(settings, self.workspace, environ, trusted, *outside)
+            return session_commands(self._live, self.workspace, environ, *outside)
         except KodeError as error:
             self._log.write("error", "commands", "config", message=error.message)
             return None
@@ -222,7 +222,8 @@ class Agent(JobAgent):
             notes=self._notes.read(),
             skills=self.knowledge.skills.catalog().skills,
             language_servers=self._language.serves("definition"),
-            commands=self._commands is not None and self._commands.trusted(),
+            commands=self._commands is not None,
+            forbidden=self._loaded.settings.commands.mode == "off",
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
 

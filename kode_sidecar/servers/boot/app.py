@@ -268,7 +268,9 @@ class _App:
         if params.agent is not None:
             defaults.profile(params.agent)
         await self._sessions.loaded()
-        self._live.update({name: told for name, told in to_builtins(params).items() if told})
+        self._live.update(
+            {name: told for name, told in to_builtins(params).items() if told not in (None, "")}
+        )
         settings = self._live.loaded.settings
         defaults.mode, defaults.agent = settings.mode, settings.agent
         defaults.model = settings.model
@@ -280,6 +282,7 @@ class _App:
             model=settings.model,
             locale=settings.locale,
             file_encoding=settings.file_encoding,
+            save_accepted=settings.save_accepted,
         )
 
     async def _schema(self, _params: Empty) -> SchemaGetResult:

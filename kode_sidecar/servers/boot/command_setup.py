@@ -1,14 +1,16 @@
-"""Sets up commands in sessions from the user's settings. Loaded only if they are switched on."""
+"""Sets up commands in sessions from the user's settings. Not loaded if they are switched off."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kode_sidecar.agent.permissions import UserCommands
 from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere, FindProgram
 from kode_sidecar.agent.turns.toolset import CommandSetup
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.real_path import real_path
-from kode_sidecar.core.settings import CommandSettings, Settings
+from kode_sidecar.core.settings import CommandSettings, LiveSettings, Settings
+from kode_sidecar.core.settings.writing import add_to_config, config_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
 from kode_sidecar.infrastructure.commands.jail import Jail, bubblewrap
@@ -17,14 +19,14 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 
 def session_commands(
-    loaded: Settings,
+    live: LiveSettings,
     workspace: Workspace,
     environ: Mapping[str, str],
-    trusted: Callable[[], bool],
     elsewhere: Elsewhere,
     found: FindProgram,
 ) -> CommandSetup:
     """Return what sessions run commands with. Raises KodeError `ConfigInvalid` for bad settings."""
+    loaded = live.loaded.settings
     settings = loaded.commands
     check_names(settings.environment)
     place = CommandPlace(
@@ -39,7 +41,14 @@ def session_commands(
         elsewhere=elsewhere,
         found=found,
     )
-    return CommandSetup(command_rules(settings), place, trusted)
+    config = config_path(environ)
+    commands = UserCommands(
+        command_rules(settings),
+        live.trusted,
+        lambda: live.trust(True),
+        lambda words: add_to_config(config, ("commands", "allow"), shown_rule(words)),
+    )
+    return CommandSetup(commands, place)
 
 
 def command_rules(settings: CommandSettings) -> CommandRules:
@@ -49,6 +58,11 @@ def command_rules(settings: CommandSettings) -> CommandRules:
         tuple(_words(rule) for rule in settings.allow),
         tuple(_words(rule) for rule in settings.deny),
     )
+
+
+def shown_rule(words: Sequence[str]) -> str | Sequence[str]:
+    """Return a rule as the settings have it: one text where no word holds a blank."""
+    return list(words) if any(" " in word for word in words) else " ".join(words)
 
 
 def check_commands(settings: CommandSettings) -> None:

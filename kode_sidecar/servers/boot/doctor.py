@@ -13,7 +13,7 @@ from kode_sidecar.agent.context.skills import SkillLibrary
 from kode_sidecar.core.protocol.handshake import PROTOCOL_VERSIONS
 from kode_sidecar.core.protocol.mcp import McpListResult
 from kode_sidecar.core.protocol.process import Check, DoctorResult, SettingView
-from kode_sidecar.core.settings import LoadedSettings, Settings, describe
+from kode_sidecar.core.settings import CommandSettings, LoadedSettings, Settings, describe
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.registry import Registry
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
@@ -172,7 +172,7 @@ def _server_checks(servers: McpListResult) -> Iterator[Check]:
 def _command_checks(settings: Settings) -> Iterator[Check]:
     """Check whether the model may run commands, and that a required sandbox exists."""
     commands = settings.commands
-    if commands.mode == "off":
+    if commands.mode == "off" or commands == CommandSettings():
         return
     from kode_sidecar.servers.boot.command_setup import check_commands  # noqa: PLC0415 - for its users only
 

@@ -69,6 +69,11 @@ class ClientProfile:
         return "openDocument" in self._kode
 
     @property
+    def saves_documents(self) -> bool:
+        """True if it answers `kode/saveDocuments`."""
+        return self._kode.get("saveDocuments") is not None
+
+    @property
     def editor_queries(self) -> frozenset[str]:
         """The requests `kode/editor/*` that it answers."""
         announced = as_object(self._kode.get("editor"))

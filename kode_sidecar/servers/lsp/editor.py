@@ -8,7 +8,13 @@ from msgspec import Struct
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.core.domain.agent_event import BlockCompleted, Event
 from kode_sidecar.core.domain.message import ToolResultBlock
-from kode_sidecar.core.protocol.documents import OpenDocumentParams, OpenDocumentResult
+from kode_sidecar.core.protocol.documents import (
+    OpenDocumentParams,
+    OpenDocumentResult,
+    SaveDocumentsParams,
+    SaveDocumentsResult,
+    TextDocumentRef,
+)
 from kode_sidecar.core.protocol.events import EventParams, shorten
 from kode_sidecar.core.protocol.questions import (
     AskParams,
@@ -114,6 +120,21 @@ class LspEditor:
         except KodeError:
             return False
         return result.opened
+
+    def can_save(self) -> bool:
+        """Return whether the client announced that it saves documents."""
+        return self._client.saves_documents
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Send `kode/saveDocuments`. An error answer counts as nothing saved."""
+        params = SaveDocumentsParams(documents=tuple(documents))
+        try:
+            result = await self._connection.request(
+                "kode/saveDocuments", params, SaveDocumentsResult
+            )
+        except KodeError:
+            return ()
+        return result.saved
 
     async def refresh(self, uri: str) -> None:
         """Do nothing: document sync keeps the text current."""

@@ -81,6 +81,7 @@ class ClientEditor:
             ("client/unregisterCapability", _nothing),
             ("kode/permission/request", self._permission),
             ("kode/openDocument", self._open_document),
+            ("kode/saveDocuments", self._save_documents),
             ("kode/ask", self._ask),
         ):
             self.client.handle(method, handler)
@@ -213,6 +214,18 @@ class ClientEditor:
         except (OSError, ValueError):
             return {"opened": False}
         return {"opened": True}
+
+    async def _save_documents(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Save buffers that still have the version that the server knows."""
+        saved: list[str] = []
+        for asked in params["documents"]:
+            buffer = self.opened(asked["uri"])
+            if buffer is not None and asked.get("version") == buffer.version:
+                file_path(buffer.uri).write_bytes(buffer.text.encode())
+                document = {"textDocument": {"uri": buffer.uri}}
+                self.client.notify("textDocument/didSave", document)
+                saved.append(asked["uri"])
+        return {"saved": saved}
 
     async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params)
