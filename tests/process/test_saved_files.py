@@ -17,7 +17,9 @@ from tests.support.session_fold import SessionFold
 from tests.support.sidecar import World, only_change_set, sidecar
 
 OLD, NEW = "n = 1\n", "n = 2\n"
-SAVES = {"kode_options": {"capabilities": {**KODE_CAPABILITIES, "saveDocuments": {}}}}
+SAVES: dict[str, Any] = {
+    "kode_options": {"capabilities": {**KODE_CAPABILITIES, "saveDocuments": {}}}
+}
 DONE = answer(text("ok"))
 ALLOWED = "{run: list, allow: [python]}"
 
@@ -106,7 +108,9 @@ async def test_what_the_user_types_before_the_save_is_not_saved(tmp_path: Path) 
 
 @pytest.mark.parametrize("by", ["editor", "client"])
 async def test_nothing_is_saved_where_it_is_not_wanted(tmp_path: Path, by: str) -> None:
-    handshake = {**SAVES, "settings": {"saveAccepted": False}} if by == "editor" else {}
+    handshake: dict[str, Any] = (
+        {**SAVES, "settings": {"saveAccepted": False}} if by == "editor" else {}
+    )
     async with world(tmp_path, edit(), DONE, handshake=handshake) as started:
         started.editor.open(tmp_path / "项目" / "a.py")
         session = await started.session()
@@ -126,7 +130,7 @@ async def test_commands_in_the_same_turn_see_accepted_edits(tmp_path: Path) -> N
 
 
 async def test_auto_saves_what_was_accepted_before_a_command(tmp_path: Path) -> None:
-    off = {**SAVES, "settings": {"saveAccepted": False}}
+    off: dict[str, Any] = {**SAVES, "settings": {"saveAccepted": False}}
     async with world(tmp_path, edit(), SHOW, DONE, handshake=off) as started:
         started.editor.open(tmp_path / "项目" / "a.py")
         await started.turn(await started.session(mode="auto"), "go")
@@ -143,7 +147,7 @@ async def test_the_user_is_asked_once_about_files_that_are_not_saved(
     async def permission(_: dict[str, Any]) -> str | None:
         return option
 
-    off = {**SAVES, "settings": {"saveAccepted": False}}
+    off: dict[str, Any] = {**SAVES, "settings": {"saveAccepted": False}}
     responses = (edit(), DONE, SHOW, SHOW, DONE)
     async with world(tmp_path, *responses, handshake=off) as started:
         started.editor.open(tmp_path / "项目" / "a.py")

@@ -118,6 +118,7 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "explore",
             "ask_user",
             "write_memory",
+            "run_command",
         ]
 
 

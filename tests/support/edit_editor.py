@@ -26,7 +26,7 @@ from kode_sidecar.core.domain.change_set import HunkView
 from kode_sidecar.core.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.core.protocol.change_set import DecideParams, DecideResult, HunkDecision
 from kode_sidecar.core.protocol.documents import TextDocumentRef
-from kode_sidecar.core.protocol.questions import PermissionRequestParams
+from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import file_path, path_to_uri
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
@@ -161,6 +161,10 @@ class Editor:
                     self.close(buffer)
         return ApplyAnswer(True)
 
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+        del question
+        return ()
+
     async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         self.questions.append(question)
         return self.answer
@@ -201,6 +205,12 @@ class Desk:
         self.events: list[Event] = []
         self.saves = 0
         self._numbers = itertools.count(1)
+        more = {
+            "save": self._save,
+            "settle_seconds": 0.05,
+            "questions": UserQuestions(0.05),
+            **more,
+        }
         self.sets = ChangeSets(
             session_id="s-1",
             workspace=self.workspace,
@@ -208,12 +218,7 @@ class Desk:
             emit=self._emit,
             new_id=self._new_id,
             now=lambda: "2026-01-01T00:00:00.000Z",
-            **{
-                "save": self._save,
-                "settle_seconds": 0.05,
-                "questions": UserQuestions(0.05),
-                **more,
-            },
+            **more,
         )
         files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals
         tools = (
