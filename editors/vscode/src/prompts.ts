@@ -1,6 +1,6 @@
 // Questions of the sidecar to the user: permissions, choices of the model, files to open.
 import * as vscode from "vscode";
-import type { AskParams, PermissionRequestParams } from "../../../protocol/kode";
+import type { AskParams, PermissionRequestParams, SaveDocumentsParams } from "../../../protocol/kode";
 import type { Answers } from "./client/answers";
 import { languageAnswers } from "./language";
 
@@ -17,8 +17,20 @@ export function answers(showText: (title: string, text: string) => Promise<void>
       await vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true));
       return { opened: true };
     },
+    "kode/saveDocuments": async ({ documents }) => ({ saved: await save(documents) }),
     ...languageAnswers,
   };
+}
+
+/** Save open documents that still have the version that the sidecar knows; the URIs of those it did. */
+async function save(wanted: SaveDocumentsParams["documents"]): Promise<string[]> {
+  const saved: string[] = [];
+  for (const { uri, version } of wanted) {
+    const name = vscode.Uri.parse(uri, true).toString();
+    const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === name);
+    if (document?.version === version && (await document.save())) saved.push(uri);
+  }
+  return saved;
 }
 
 async function inTurn<T>(ask: () => Promise<T>): Promise<T> {

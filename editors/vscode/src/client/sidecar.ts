@@ -238,6 +238,6 @@ function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
       agent: setting("agent"),
       fileEncoding: setting("fileEncoding"),
     },
-    capabilities: { permission: {}, ask: {}, openDocument: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
+    capabilities: { permission: {}, ask: {}, openDocument: {}, saveDocuments: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
   };
 }
