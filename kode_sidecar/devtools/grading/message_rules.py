@@ -17,6 +17,7 @@ _KNOWN = {
     "kode/permission/request": "optionId",
     "kode/ask": "choices",
     "kode/openDocument": "opened",
+    "kode/saveDocuments": "saved",
 }
 """The server's requests, and the member that an answer must have."""
 
@@ -25,6 +26,7 @@ _ANNOUNCED: Mapping[str, str] = {
     "kode/permission/request": "permission",
     "kode/ask": "ask",
     "kode/openDocument": "openDocument",
+    "kode/saveDocuments": "saveDocuments",
 }
 _STANDARD = ("window/", "workspace/", "client/", "textDocument/", "kode/editor/")
 
