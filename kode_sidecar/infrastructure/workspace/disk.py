@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.second_names import is_installed
+from kode_sidecar.infrastructure.workspace.sensitive import is_refused, why_sensitive
 
 MAX_FILE_BYTES = 10_000_000
 MAX_EDIT_LINES = 200_000
@@ -53,19 +56,26 @@ class FileStatus:
         return same and self.inode == now.st_ino and not self.young
 
 
-def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
+def read_regular(
+    location: Location, limit: int = MAX_FILE_BYTES, *, second_names: bool = False
+) -> bytes:
     """Return only the bytes of `read_with_status`; raises as that does."""
-    return read_with_status(location, limit)[0]
+    return read_with_status(location, limit, second_names=second_names)[0]
 
 
-def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[bytes, FileStatus]:
-    """Return all bytes of a regular file without other hard links; follows no link on the way.
+def read_with_status(
+    location: Location, limit: int = MAX_FILE_BYTES, *, second_names: bool = False
+) -> tuple[bytes, FileStatus]:
+    """Return all bytes of a regular file; follows no link on the way.
+
+    The file has no other hard links, or `second_names` are allowed where they harm nobody: all of
+    them in the root, none for credentials, or the file is an installed dependency.
 
     Raises KodeError `NotFound`, `NotEditable` (a folder, a device), `Denied` (no right to read,
     a hard link, swapped while opening) and `TooLarge`.
     """
     name = location.display
-    with _opened(location) as (file, opened):
+    with _opened(location, second_names=second_names) as (file, opened):
         data = b"" if opened.st_size > limit else file.read(limit + 1)
         if opened.st_size > limit or len(data) > limit:
             raise KodeError(
@@ -76,18 +86,60 @@ def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[b
         return data, FileStatus.of(opened)
 
 
-def read_beginning(location: Location, count: int) -> tuple[bytes, FileStatus]:
+def read_beginning(
+    location: Location, count: int, *, second_names: bool = False
+) -> tuple[bytes, FileStatus]:
     """Return the first `count` bytes; raises as `read_with_status`, except `TooLarge`."""
-    with _opened(location) as (file, opened):
+    with _opened(location, second_names=second_names) as (file, opened):
         return file.read(count), FileStatus.of(opened)
 
 
+def check_second_names(location: Location, *, editing: bool) -> None:
+    """Raise KodeError `Denied` for a file with another name that is, or may be, none of ours."""
+    try:
+        status = os.lstat(location.real)
+    except OSError:
+        return
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        _check_names(status, location, editing=editing)
+
+
+def _check_names(status: os.stat_result, location: Location, *, editing: bool = False) -> None:
+    installed = is_installed(location.below)
+    if installed and not editing:
+        return
+    name, names = location.display, location.root.second_names.of(status)
+    if any(map(is_secret_path, names)):
+        raise KodeError(
+            "Denied", f"{name} is a hard link: by another of its names it holds credentials."
+        )
+    guarded = [one for one in names if is_refused(one) or why_sensitive(one)]
+    if editing and guarded and not why_sensitive(location.below):
+        raise KodeError(
+            "Denied",
+            f"{name} is a hard link to {'/'.join(guarded[0])}, which is edited by that name only.",
+        )
+    if len(names) < status.st_nlink:
+        whose = (
+            "in a store that other projects use, too. Patch it by the means of the package manager"
+            if installed
+            else "outside of the open folder. If it belongs to the project, ask the user to put a "
+            "copy in its place"
+        )
+        raise KodeError(
+            "Denied",
+            f"{name} is a hard link: the same file has another name, perhaps {whose}.",
+        )
+
+
 @contextmanager
-def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], None, None]:
+def _opened(
+    location: Location, *, second_names: bool
+) -> Generator[tuple[BinaryIO, os.stat_result], None, None]:
     name = location.display
     try:
         before = os.lstat(location.real)
-        _check_kind(before, name)
+        _check_kind(before, location, second_names=second_names)
         descriptor = _open_beneath(location.root.real, location.below)
     except (FileNotFoundError, NotADirectoryError):
         raise KodeError("NotFound", f"There is no file {name}.") from None
@@ -97,7 +149,7 @@ def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], No
         opened = os.fstat(descriptor)
         if not os.path.samestat(before, opened):
             raise KodeError("Denied", f"{name} was replaced while it was opened. Try again.")
-        _check_kind(opened, name)
+        _check_kind(opened, location, second_names=second_names)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             yield file, opened
     except OSError as error:
@@ -106,17 +158,16 @@ def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], No
         os.close(descriptor)
 
 
-def _check_kind(status: os.stat_result, name: str) -> None:
+def _check_kind(status: os.stat_result, location: Location, *, second_names: bool) -> None:
+    name = location.display
     if stat.S_ISDIR(status.st_mode):
         raise KodeError("NotEditable", f"{name} is a folder. Use list_files to see what is in it.")
     if not stat.S_ISREG(status.st_mode):
         raise KodeError("NotEditable", f"{name} is not a regular file.")
+    if status.st_nlink > 1 and not second_names:
+        raise KodeError("Denied", f"{name} is a hard link: the same file has another name.")
     if status.st_nlink > 1:
-        raise KodeError(
-            "Denied",
-            f"{name} is a hard link: the same file has another name, perhaps outside of the open "
-            "folder. It can be used once the user has opened it in the editor.",
-        )
+        _check_names(status, location)
 
 
 def _open_beneath(root: Path, parts: Sequence[str]) -> int:

@@ -143,7 +143,7 @@ def _reason(root: Root, entry: _Entry, *, decode: bool) -> str:
         "/".join(entry.parts),
     )
     try:
-        data, _ = read_beginning(place, _BEGINNING)
+        data, _ = read_beginning(place, _BEGINNING, second_names=True)
     except KodeError:
         return "unreadable"
     if is_binary(data):

@@ -18,6 +18,7 @@ from kode_sidecar.core.real_path import real_path
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
+from kode_sidecar.infrastructure.workspace.second_names import SecondNames
 from kode_sidecar.infrastructure.workspace.sensitive import is_refused
 
 _DEVICE = re.compile(
@@ -40,6 +41,11 @@ class Root:
     path: Path
     real: Path
     case_sensitive: bool
+
+    @cached_property
+    def second_names(self) -> SecondNames:
+        """The other names of its files that have several."""
+        return SecondNames(self.real)
 
     @cached_property
     def _bases(self) -> Sequence[str]:

@@ -10,19 +10,25 @@ from pathlib import Path
 
 from kode_sidecar.core.whole_files import move_over, sync_folder, write_beside
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.disk import read_regular
+from kode_sidecar.infrastructure.workspace.disk import check_second_names, read_regular
 from kode_sidecar.infrastructure.workspace.paths import Location
 
 
-def replace_file(location: Location, expected: bytes, data: bytes) -> None:
+def replace_file(
+    location: Location, expected: bytes, data: bytes, *, second_names: bool = False
+) -> None:
     """Replace a file's content atomically and durably, as `save_file` does.
+
+    With `second_names`, hard links among the open files are written in place.
 
     Raises KodeError: `StaleBase` if it does not hold `expected` any more, `Storage` if it cannot
     be written, and as `read_regular`.
     """
 
     def unchanged() -> None:
-        if read_regular(location) != expected:
+        if second_names:
+            check_second_names(location, editing=True)
+        if read_regular(location, second_names=second_names) != expected:
             raise _changed(location)
 
     unchanged()

@@ -293,7 +293,7 @@ class Search:
                 return _File()
             if is_left_out(target.root, target.below, tuple(path.split("/"))):
                 return _File()  # ripgrep does not know all rules
-            data, status = read_with_status(location)
+            data, status = read_with_status(location, second_names=True)
         except KodeError:
             return _File()
         return _File() if is_binary(data) else self._describe(location, data, status)

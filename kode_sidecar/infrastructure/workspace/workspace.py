@@ -17,7 +17,11 @@ from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import character_set, decode, python_codec
-from kode_sidecar.infrastructure.workspace.disk import check_edit_size, read_with_status
+from kode_sidecar.infrastructure.workspace.disk import (
+    check_edit_size,
+    check_second_names,
+    read_with_status,
+)
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.infrastructure.workspace.paths import (
@@ -240,6 +244,8 @@ class Workspace:
             raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
         document = None if closed else self.open_document(location)
         if document is None:
+            if purpose == "edit":
+                check_second_names(location, editing=True)
             document = self._from_disk(location)
         elif self._is_secret(document):  # opened under another name of the same file
             raise _secret(location.display, "by another of its names it holds credentials")
@@ -380,7 +386,7 @@ class Workspace:
 
     def _from_disk(self, location: Location) -> Document:
         try:
-            data, status = read_with_status(location)
+            data, status = read_with_status(location, second_names=True)
         except KodeError as error:
             if error.code == "NotFound":
                 raise self._not_found(location) from None
@@ -401,7 +407,7 @@ class Workspace:
         try:
             if document.learned_at is not None and document.learned_at.still_holds(location.real):
                 return
-            data, status = read_with_status(location)
+            data, status = read_with_status(location, second_names=True)
             decoded = decode(data, location.display, self.file_encoding)
         except (KodeError, OSError):
             return

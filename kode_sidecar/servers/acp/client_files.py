@@ -152,7 +152,7 @@ class ClientFiles:
             return await self._write(edit, location, found.text, told)
         text = edit.applied_to(found.text, self._workspace.position_encoding)
         data = encode(text, found.decoded.encoding, bom=found.decoded.bom)
-        await asyncio.to_thread(replace_file, location, found.data, data)
+        await asyncio.to_thread(replace_file, location, found.data, data, second_names=True)
         self._documents.show(edit.uri, found.text, text)
         self._documents.close(edit.uri)
         return ApplyAnswer(applied=True)
@@ -213,7 +213,7 @@ class ClientFiles:
 
     def _look(self, location: Location) -> _OnDisk:
         """Read the file on disk. Raises KodeError."""
-        data = read_regular(location)
+        data = read_regular(location, second_names=True)
         return _OnDisk(data, decode(data, location.display, self._workspace.file_encoding))
 
     def _on_disk(self, location: Location) -> _OnDisk | None:
