@@ -322,6 +322,12 @@ class PatchChunks:
             found = locate_chunk(result, chunk)
             if isinstance(found, MatchError):
                 raise _no_match(found, which, several=True)
+            if chunk.is_cut and found.edits[-1].end < len(result):
+                raise refusal(
+                    "cut",
+                    f"{which}It has fewer lines than its `@@` says and ends with a change, so its "
+                    "end may be missing. Send all of it again, or correct the numbers.",
+                )
             old, new = ("".join(f"{line}\n" for line in side) for side in (chunk.old, chunk.new))
             check_omission(new, result, which, old=old)
             check_encodable(new, document, self.path, result, found.edits[0].start)

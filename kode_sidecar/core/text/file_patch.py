@@ -9,7 +9,8 @@ class PatchChunk:
 
     `at_end`: the old lines are the last of the file. `line`, from 1, is its stated beginning and
     only decides among several places that fit. `ends_file`: it says that the last line, which had
-    no line end, gets one.
+    no line end, gets one. `is_cut`: it ends with a change, and has fewer lines than it says; unless
+    the file ends there, its own end may be missing.
     """
 
     context: tuple[str, ...] = ()
@@ -18,6 +19,7 @@ class PatchChunk:
     at_end: bool = False
     line: int | None = None
     ends_file: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def unified_readings(patch: str) -> PatchReadings:
                 errors.append(error)
     if not readings:
         raise errors[0]
-    return PatchReadings(tuple(readings), sure)
+    return PatchReadings(tuple(readings), sure or len(readings) == 1)
 
 
 @dataclass(frozen=True)
@@ -263,15 +263,18 @@ def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
     old: list[str] = []
     new: list[str] = []
     unended: set[str] = set()
-    line, sign = 0, ""
-    for text in [*lines, "@@"]:
+    line, sign, counts = 0, "", None
+    for at, text in enumerate([*lines, "@@"]):
         header = _RANGE.fullmatch(text)
         if header is not None:
             if old or new:
                 ends_file = unended == {"-"}
-                yield PatchChunk((), tuple(old), tuple(new), ends_file, line or None, ends_file)
+                cut = at == len(lines) and sign in ("+", "-") and _is_short(counts, old, new)
+                yield PatchChunk(
+                    (), tuple(old), tuple(new), ends_file, line or None, ends_file, cut
+                )
             old, new, unended = [], [], set()
-            line = int(header[3] or 0)
+            line, counts = int(header[3] or 0), header
         elif text.startswith(_NO_END):
             unended.add(sign)
         elif not text or text[0] in " -+":
@@ -282,3 +285,11 @@ def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
                 new.append(text[1:])
         else:
             raise PatchError(f"In {path}, {text!r} begins with none of blank, - and +.")
+
+
+def _is_short(header: re.Match[str] | None, old: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether a hunk has fewer lines than its header says, of neither side more."""
+    if header is None or header[1] is None:
+        return False
+    missing = int(header[2] or "1") - len(old), int(header[4] or "1") - len(new)
+    return min(missing) >= 0 and max(missing) > 0

@@ -133,6 +133,21 @@ TEXT = {
         + unified("a/q.txt", "b/q.txt", HUNK.replace("-1,2 +1,2", "-7,5 +7,5")),
         {"p.txt": AFTER, "q.txt": AFTER},
     ),
+    "a_diff_that_is_cut_within_the_new_lines": Patched(
+        {"p.txt": "one\ntwo\nthree\n"},
+        unified("a/p.txt", "b/p.txt", "@@ -1,3 +1,4 @@\n one\n-two\n+2\n"),
+        refused=("its end may be missing", "correct the numbers"),
+    ),
+    "a_diff_that_is_cut_within_the_old_lines": Patched(
+        {"p.txt": "one\ntwo\nthree\n"},
+        unified("a/p.txt", "b/p.txt", "@@ -1,3 +1,2 @@\n one\n-two\n"),
+        refused=("its end may be missing",),
+    ),
+    "low_counts_above_context": Patched(
+        {"p.txt": "one\ntwo\nthree\n"},
+        unified("a/p.txt", "b/p.txt", "@@ -1,7 +1,7 @@\n one\n-two\n+2\n three\n"),
+        {"p.txt": "one\n2\nthree\n"},
+    ),
     "counts_that_swallow_the_next_header": Patched(
         {"p.txt": BEFORE, "q.txt": BEFORE},
         unified("a/p.txt", "b/p.txt", HUNK.replace("-1,2 +1,2", "-1,3 +1,3"))
