@@ -98,5 +98,7 @@ USER_SETTINGS = (
     "memory_url",
     "memory_key",
     "memory_timeout",
+    "trusted_folders",
+    "comment_word",
 )
 """What only the user's own files and environment may set, in any spelling."""

@@ -129,6 +129,13 @@ PROTOCOL_VERSIONS = ("1.0", "0.9")
 DOCTOR_COMMAND = "kode.doctor"
 """A command of `workspace/executeCommand` for clients without `kode/*`."""
 
+PLAIN_COMMANDS = (
+    *("kode.ask", "kode.verb", "kode.send", "kode.accept", "kode.reject", "kode.show"),
+    *("kode.undo", "kode.stop", "kode.chat", "kode.sessions", "kode.model"),
+)
+CODE_ACTION_KINDS = ("quickfix", "refactor.rewrite", "source.kode")
+"""Both are for clients that send no `initializationOptions.kode`."""
+
 POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
 TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
 
@@ -159,6 +166,8 @@ def initialize_result(params: Object, server_version: str) -> Object:
     client = as_object(params.get("capabilities"))
     version = _check_kode(params)
     capabilities = _server_capabilities(client)
+    if is_plain(params):
+        _add_plain_features(capabilities)
     capabilities["experimental"] = {
         "kode": {
             "protocolVersion": version,
@@ -170,6 +179,11 @@ def initialize_result(params: Object, server_version: str) -> Object:
     }
     server_info: Object = {"name": SERVER_NAME, "version": server_version}
     return {"capabilities": capabilities, "serverInfo": server_info}
+
+
+def is_plain(params: Object) -> bool:
+    """Return whether the client is without a plugin: it says nothing of kode."""
+    return as_object(params.get("initializationOptions")).get("kode") is None
 
 
 def kode_options(params: Object) -> Object:
@@ -208,6 +222,13 @@ def _server_capabilities(client: Object) -> Object:
             "fileOperations": {},
         },
     }
+
+
+def _add_plain_features(capabilities: Object) -> None:
+    """Announce what `servers.plain` serves."""
+    capabilities["executeCommandProvider"] = {"commands": [DOCTOR_COMMAND, *PLAIN_COMMANDS]}
+    capabilities["codeActionProvider"] = {"codeActionKinds": list(CODE_ACTION_KINDS)}
+    capabilities["codeLensProvider"] = {"resolveProvider": False}
 
 
 def _kode_capabilities() -> Object:

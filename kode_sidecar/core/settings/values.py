@@ -111,7 +111,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     `log_redact_content` limits prompts and replies in the log to their first `log_redact_chars`
     characters. `skill_folders` hold skills besides the user's own; `memory_mode` says where
     memories are saved, `memory_url` and `memory_key` are for `external`, `memory_timeout` for each
-    call to it. `trusted` is the editor's statement about the workspace, in the handshake only.
+    call to it. `trusted` is the editor's statement about the workspace, in the handshake only;
+    folders inside `trusted_folders` are trusted in an editor without a plugin, which cannot say it.
+    `comment_word` begins a comment that asks the agent to do something; empty for none.
     """
 
     api_key: Annotated[
@@ -171,6 +173,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     memory_key: Annotated[str, SettingRow(check=checks.api_key, shown=checks.masked_key)] = ""
     memory_timeout: Annotated[float, Meta(gt=0, le=600)] = 10.0
     trusted: Annotated[bool, SettingRow(who="handshake")] = False
+    trusted_folders: Annotated[
+        tuple[Path, ...],
+        SettingRow(env=(), read_as=list[str], check=checks.folders, shown=_shown_folders),
+    ] = ()
+    comment_word: Annotated[str, Meta(max_length=40), SettingRow(env=())] = "kode:"
+
+    def trusts(self, folders: Sequence[Path]) -> bool:
+        """Return whether all these folders lie in those that the user trusts."""
+        return all(
+            any(folder.is_relative_to(one) for one in self.trusted_folders) for folder in folders
+        )
 
     def __repr__(self) -> str:
         """Without values: a key must not reach a log by way of a repr."""

@@ -26,7 +26,7 @@ _NAME = re.compile(r"\w+")
 _DEFAULT_KEY = "KIMI_API_KEY"
 _NOT_RECORDED = ("api_key", "memory_key", "proxy", "storage_root", "log_dir")
 # Names folders of this machine; what is in them is in no recording.
-_NOT_PLAYED = ("skill_folders",)
+_NOT_PLAYED = ("skill_folders", "trusted_folders")
 # A shorter value of a variable is an ordinary word, and in every line.
 _SHORTEST_VALUE = 8
 
