@@ -29,7 +29,7 @@ ROWS = {
         *(("scouts",), ("tools", "verbs"), ("context",)),
     ),
     "jobs": (("batch",), ("run",)),
-    "servers": (("boot",), ("acp",), ("lsp",)),
+    "servers": (("boot",), ("acp", "plain"), ("lsp",)),
     "terminal": (("cli",), ("chat",), ("client",)),
     "devtools": (("demo", "grading"), ("recording",)),
 }
@@ -68,6 +68,7 @@ CLOSED_ROOMS = {
         "kernel",
         "mcp",
         "permissions",
+        "plain",
         "recording",
     ),
     *("scouts", "lsp", "sessions", "settings", "turns"),
@@ -87,8 +88,8 @@ DOORS = {
 }
 # Third-party packages that rooms keep for themselves.
 OWNED = {
-    "pygls": "lsp",
-    "lsprotocol": "lsp",
+    "pygls": "lsp plain",
+    "lsprotocol": "lsp plain",
     "cattrs": "lsp",
     "httpx": "http",
     "anyio": "http",
@@ -144,6 +145,11 @@ LATE_IMPORTS = {
         "boot.acp_app",
         "kode_sidecar.mcp.contracts",
     ): "only who has MCP servers pays for that room",
+    ("boot.app", "kode_sidecar.plain"): "only clients without a plugin pay for it",
+    (
+        "plain.tier",
+        "kode_sidecar.plain.features",
+    ): "the loader thread: pygls",
     ("__main__", "kode_sidecar.boot.acp_app"): "only after `initialize` is answered",
     (
         "boot.job_agent",

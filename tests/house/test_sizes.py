@@ -20,6 +20,7 @@ SMALL = {
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",
+    "plain.features": "the only one that loads pygls",
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",
     "recording.server_hosts": "MCP servers only, so that hosts of models load nothing of them",

@@ -1,7 +1,8 @@
 """`initialize`: the static answer equals pygls' own, and every refusal says what to do."""
 
 import itertools
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from lsprotocol import types
@@ -9,7 +10,9 @@ from pygls.protocol import default_converter
 
 from kode_sidecar import __version__
 from kode_sidecar.core.protocol.handshake import (
+    DOCTOR_COMMAND,
     EDITOR_SETTINGS,
+    PLAIN_COMMANDS,
     PROTOCOL_VERSIONS,
     USER_SETTINGS,
     editor_settings,
@@ -21,6 +24,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp.language_server import build_language_server
 from kode_sidecar.servers.lsp.requests import IncomingRequests
 from kode_sidecar.servers.lsp.standard_lane import Features
+from kode_sidecar.servers.plain import features as plain
 
 POSITION_ENCODINGS: list[Any] = [
     None,
@@ -50,7 +54,8 @@ RENAMES: list[Any] = [None, {"prepareSupport": True}]
 def client_capabilities() -> list[dict[str, Any]]:
     """Encodings by synchronisations, and the rest by one another."""
     pairs = [*itertools.product(POSITION_ENCODINGS, SYNCHRONIZATIONS, [None], [None], [None])]
-    rest = itertools.product(POSITION_ENCODINGS[:1], [{}], FILE_OPERATIONS, NOTEBOOKS, RENAMES)
+    plain: list[Any] = [{}]
+    rest = itertools.product(POSITION_ENCODINGS[:1], plain, FILE_OPERATIONS, NOTEBOOKS, RENAMES)
     cases: list[dict[str, Any]] = [{}]
     for encodings, synchronization, operations, notebook, rename in [*pairs, *rest]:
         case = {
@@ -71,16 +76,27 @@ async def command(arguments: Any) -> None:
     """Never run here."""
 
 
-def test_the_static_answer_is_what_pygls_says() -> None:
+def register(server: Any) -> None:
+    """Register the features of clients without a plugin; no request is served here."""
+    plain.register(server, cast(Any, None), cast(Any, None), cast(Any, None))
+
+
+@pytest.mark.parametrize("is_plain", [True, False], ids=["plain", "kode"])
+def test_the_static_answer_is_what_pygls_says(is_plain: bool) -> None:
     converter = default_converter()
     logged: list[str] = []
     sent: list[bytes] = []
-    features = Features(commands={"kode.doctor": command})
+    commands = [DOCTOR_COMMAND, *PLAIN_COMMANDS] if is_plain else [DOCTOR_COMMAND]
+    features = Features(commands=dict.fromkeys(commands, command))
+    if is_plain:
+        features = replace(features, register=register)
     requests = IncomingRequests(sent.append, lambda line, _: logged.append(line))
     for capabilities in client_capabilities():
         params: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": capabilities}
+        if not is_plain:
+            params["initializationOptions"] = {"kode": {}}
         protocol = build_language_server(
-            params, features, requests=requests, put=sent.append, log=lambda *_: None
+            params, features, requests=requests, put=sent.append, log=lambda _line, _error: None
         )
         theirs = converter.unstructure(
             types.InitializeResult(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar import __version__
+from kode_sidecar.core.protocol.handshake import PLAIN_COMMANDS
 from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import StdioProcess, notification, request
 
@@ -16,7 +17,9 @@ COMMAND = "workspace/executeCommand"
 def test_the_doctor_is_a_command_for_plain_clients() -> None:
     with StdioProcess() as process:
         capabilities = process.start()["capabilities"]
-        assert capabilities["executeCommandProvider"] == {"commands": ["kode.doctor"]}
+        assert capabilities["executeCommandProvider"] == {
+            "commands": ["kode.doctor", *PLAIN_COMMANDS]
+        }
         # nested `jsonrpc` keys and odd names are data
         arguments = [{"jsonrpc": "2.0", "method": "x"}, {"type_name": 1, "class": [None]}, "s", 5]
         result = process.result(COMMAND, {"command": "kode.doctor", "arguments": arguments})

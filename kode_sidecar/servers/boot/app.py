@@ -6,6 +6,8 @@ Together they construct all parts and wire them.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -28,6 +30,7 @@ from kode_sidecar.core.protocol.handshake import (
     Object,
     as_object,
     editor_settings,
+    is_plain,
     kode_options,
     unknown_members,
 )
@@ -74,6 +77,7 @@ from kode_sidecar.servers.lsp import (
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.infrastructure.providers.chat_client import ChatClient
     from kode_sidecar.servers.boot.agent import Agent
+    from kode_sidecar.servers.plain import PlainTier
 
 T = TypeVar("T")
 
@@ -116,7 +120,7 @@ class _App:
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
-        self._editor = LspEditor(connection, self._client)
+        self._editor = _editor(connection, self._client, params)
         self._ask_editor, self._notify_editor = connection.request, connection.notify
         self._live = LiveSettings(
             environment.begin(
@@ -138,9 +142,11 @@ class _App:
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
+        catalog = SessionCatalog(self._sessions, folders, self._editor)
+        self._plain = self._plain_tier(connection, catalog)
         sessions = SessionHandlers(
             sessions=self._sessions,
-            catalog=SessionCatalog(self._sessions, folders, self._editor),
+            catalog=catalog,
             messages=StoredMessages(folders.store, self._client.max_inline_bytes),
             attachments=SessionAttachments(
                 self._sessions,
@@ -157,19 +163,52 @@ class _App:
 
     def start(self) -> Application:
         """Return what the process needs from this app: features, what to load, how to close."""
+        features = Features(
+            workspace_folders_changed=self._folders_changed,
+            watched_files_changed=self._files_changed,
+            progress_cancelled=self._progress_cancelled,
+            commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
+        )
+        if self._plain is not None:
+            features = replace(
+                features,
+                commands={**features.commands, **self._plain.commands},
+                requests=self._plain.requests,
+                register=self._plain.register,
+            )
         return Application(
-            features=Features(
-                workspace_folders_changed=self._folders_changed,
-                watched_files_changed=self._files_changed,
-                progress_cancelled=self._progress_cancelled,
-                commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
-            ),
+            features=features,
             load=(
                 LoadStep("the agent", self._build_agent, self._attach_agent),
                 LoadStep("httpx", self._open_model, self._attach_model),
                 LoadStep("leftovers", remove_leftovers, lambda _: None),
             ),
             close=self._close,
+        )
+
+    def _plain_tier(self, connection: Connection, catalog: SessionCatalog) -> "PlainTier | None":
+        """Return what serves a client without a plugin; None for any other."""
+        if type(self._editor) is LspEditor:
+            return None
+        # Imported late: only clients without a plugin pay for it.
+        from kode_sidecar.servers.plain import PlainEditor, PlainTier, TrustedFolders  # noqa: PLC0415
+
+        assert isinstance(self._editor, PlainEditor), "there are two kinds"
+        if self._roots and self._live.loaded.settings.trusts(self._roots):
+            self._live.trust(True)
+        return PlainTier(
+            connection,
+            self._client,
+            self._editor,
+            self._sessions,
+            catalog,
+            self._documents,
+            self._live.loaded.settings.storage_root / "chats",
+            self._live.loaded.settings.comment_word,
+            lambda: self._live.loaded.settings.locale,
+            TrustedFolders(lambda: self._roots, self._live.trusted, self._live.trust),
+            partial(self._by_agent(lambda agent, _: agent.list_models()), None),
+            partial(self._by_agent(lambda agent, _: agent.knowledge.all_verbs()), None),
         )
 
     def _build_agent(self) -> "Agent":
@@ -329,10 +368,22 @@ class _App:
 
     async def _close(self) -> None:
         await self._sessions.close()
+        if self._plain is not None:
+            self._plain.close()
         if self._agent is not None:
             await self._agent.close()
         self._saver.close()
         self._environment.end()
+
+
+def _editor(connection: Connection, client: ClientProfile, params: Object) -> LspEditor:
+    """Return the editor; a client that says nothing of kode gets one that is plain LSP."""
+    if not is_plain(params):
+        return LspEditor(connection, client)
+    # Imported late: only clients without a plugin pay for it.
+    from kode_sidecar.servers.plain import PlainEditor  # noqa: PLC0415
+
+    return PlainEditor(connection, client)
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

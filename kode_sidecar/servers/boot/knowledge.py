@@ -34,6 +34,7 @@ from kode_sidecar.servers.boot.system import Environment
 
 if TYPE_CHECKING:
     from kode_sidecar.agent.verbs.library import VerbFolder, VerbLibrary, VerbTable
+    from kode_sidecar.agent.verbs.verb_file import Verb
 
 _MAX_QUERY_CHARS = 2_000
 
@@ -130,6 +131,10 @@ class Knowledge:
         if self._verbs is None:
             self._verbs = VerbLibrary(self._prompts, self._verb_folders)
         return self._verbs.table()
+
+    async def all_verbs(self) -> "Sequence[Verb]":
+        """Return the verbs of now. Raises KodeError for broken built-in prompts."""
+        return (await asyncio.to_thread(self.verbs)).verbs
 
     async def list_verbs(self) -> wire.VerbsListResult:
         """Answer `kode/verbs/list`. Raises KodeError `ConfigInvalid`."""

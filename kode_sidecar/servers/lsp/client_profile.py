@@ -35,6 +35,18 @@ class ClientProfile:
         return self._kode.get("ask") is not None
 
     @property
+    def shows_documents(self) -> bool:
+        """True if it announced `window/showDocument`."""
+        shown = as_object(as_object(self._capabilities.get("window")).get("showDocument"))
+        return shown.get("support") is True
+
+    @property
+    def refreshes_lenses(self) -> bool:
+        """True if it asks for code lenses again when it is told to."""
+        workspace = as_object(self._capabilities.get("workspace"))
+        return as_object(workspace.get("codeLens")).get("refreshSupport") is True
+
+    @property
     def work_done_progress(self) -> bool:
         """True if it shows progress that the server begins."""
         return as_object(self._capabilities.get("window")).get("workDoneProgress") is True

@@ -16,7 +16,6 @@ from kode_sidecar.servers.lsp.reader import EndOfInput
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log, OutgoingRequests
 from kode_sidecar.servers.lsp.standard_lane import (
     STANDARD_NOTIFICATIONS,
-    STANDARD_REQUESTS,
     StandardLane,
 )
 
@@ -177,7 +176,7 @@ class Connection:
     ) -> bool:
         route = self._requests.get(method)
         has_shutdown = self._dialect.has_shutdown
-        by_lane = has_shutdown and route is None and method in STANDARD_REQUESTS
+        by_lane = has_shutdown and route is None and method in self._lane.requests
         ends = has_shutdown and method == "shutdown"
         try:
             self._check_lifecycle(method)

@@ -157,6 +157,7 @@ def _register(server: KodeLanguageServer, features: Features) -> None:
         server.feature(method)(served_elsewhere)
     for name, run in features.commands.items():
         server.command(name)(_command(run))
+    features.register(server)
 
 
 def _command(run: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:

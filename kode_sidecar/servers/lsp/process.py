@@ -154,8 +154,11 @@ class _Process:
         else:
             self._watchdog.kill_with_us(self._app.kill_children)
             self._serve_notifications()
+            self._lane.requests |= self._app.features.requests
             self._start_reader()
             self._loading = self._loop.create_task(load(self._app.load, self._not_loaded))
+            if self._app.features.requests:
+                self._lane.load()
         await asyncio.Event().wait()
 
     def _start_reader(self) -> None:

@@ -27,6 +27,9 @@ class Features:
     `workspace_folders_changed(added, removed)` gets URIs, `watched_files_changed` pairs of a URI
     and a FileChangeType (1 created, 2 changed, 3 deleted), `progress_cancelled` a token. A
     command gets its arguments; its result must be JSON or a msgspec struct.
+
+    `register(server)` adds features of pygls for the `requests` of this client; it runs on the
+    loader's thread. pygls is then imported at the start, for the first answer must not be late.
     """
 
     workspace_folders_changed: Callable[[Sequence[str], Sequence[str]], None] = _ignore
@@ -36,6 +39,8 @@ class Features:
     commands: Mapping[str, Callable[[Sequence[Any]], Awaitable[Any]]] = field(
         default_factory=dict[str, Callable[[Sequence[Any]], Awaitable[Any]]]
     )
+    requests: frozenset[str] = frozenset()
+    register: Callable[[Any], None] = _ignore
 
 
 class _Folder(Struct):
@@ -117,7 +122,7 @@ Every client sends some of them right after its start, so they must not import p
 class StandardLane:
     """Queues requests until pygls is loaded to serve them, then passes them on at once.
 
-    `wanted()` is called for the first request, to import pygls.
+    `wanted()` is called for the first request, to import pygls. `requests` are those it serves.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class StandardLane:
         self._refuse = refuse
         self._wanted = wanted
         self._asked = False
+        self.requests = STANDARD_REQUESTS
         self._waiting: list[IncomingMessage] = []
         self._handle: Callable[[IncomingMessage], None] | None = None
         self._cancel: Callable[[MessageId], None] = _ignore
@@ -136,6 +142,10 @@ class StandardLane:
             self._handle(incoming)
             return
         self._waiting.append(incoming)
+        self.load()
+
+    def load(self) -> None:
+        """Import pygls, if nothing has asked for it before."""
         if not self._asked:
             self._asked = True
             self._wanted()
