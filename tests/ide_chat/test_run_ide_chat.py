@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import kode_sidecar
 from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.errors import KodeError
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS, read_jsonl, sidecar
@@ -62,7 +64,7 @@ async def test_an_async_program_sees_it_grow_and_gets_what_is_proposed(
     ) as model:
         monkeypatch.setenv("KIMI_BASE_URL", model.base_url)
         monkeypatch.setenv("KIMI_API_KEY", "sk-test")
-        result: Json = await kode_sidecar.run_ide_chat_async(
+        result = await kode_sidecar.run_ide_chat_async(
             "change it",
             meta={"projectRoot": str(tmp_path)},
             model="kimi-k2.6",
@@ -73,6 +75,7 @@ async def test_an_async_program_sees_it_grow_and_gets_what_is_proposed(
     assert len(grown) >= 2
     assert result["stop_reason"] == "end_turn"
     assert result["usage"]["inputTokens"] == 200
+    assert result["cost"] is not None
     assert result["cost"]["amount"] > 0
     (edited,) = result["proposed_edits"]
     assert edited["path"] == "app.py"
@@ -163,6 +166,7 @@ async def test_the_examples_of_the_documentation_run(page: str, tmp_path: Path) 
             [propose, answer(text("Done.")), answer(text("Because."))],
             ["Renamed.", "+def greet(): ...", "Because."],
         ),
+        "send_message(": ([answer(text("Hello there."))], ["Hello there."]),
     }
     examples = (ROOT / page).read_text(encoding="utf-8").split("```python\n")[1:]
     assert len(examples) == len(scripts)
@@ -200,3 +204,101 @@ async def test_what_on_text_raises_reaches_the_caller(
             with pytest.raises(ValueError, match="mine"):
                 await kode_sidecar.run_ide_chat_async("go", on_text=on_text)
     assert heard == ["Hi."]
+
+
+@pytest.fixture
+async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModelServer]:
+    """A model that calls a tool, answers, and goes on."""
+    responses = (answer(tool_call("list_files", {})), answer(text("Hi.")), answer(text("More.")))
+    async with ModelServer(Recording(responses), paced=False) as server:
+        monkeypatch.setenv("KIMI_BASE_URL", server.base_url)
+        monkeypatch.setenv("KIMI_API_KEY", "sk-test")
+        yield server
+
+
+async def test_a_mode_that_waits_for_somebody_fails_at_once(model: ModelServer) -> None:
+    modes = "`review`, `auto` or `plan`"
+    for mode, said in (("ask", "nobody is there"), ("yolo", "There is no mode `yolo`")):
+        call: Json = {"user_input": "x", "mode": mode}
+        with pytest.raises(KodeError) as raised:
+            await kode_sidecar.run_ide_chat_async(**call)
+        assert (raised.value.code, modes in raised.value.message) == ("InvalidParams", True)
+        assert said in raised.value.message
+    assert model.requests == []
+
+
+async def test_a_mode_of_the_settings_that_waits_is_none_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.py").write_text("one\n", encoding="utf-8")
+    home = Path(os.environ["KODE_HOME"])
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.yaml").write_text("mode: ask\n", encoding="utf-8")
+    edit = tool_call("propose_edit", {"path": "app.py", "edits": [{"old": "one", "new": "1"}]})
+    async with ModelServer(Recording((answer(edit), answer(text("Done.")))), paced=False) as server:
+        monkeypatch.setenv("KIMI_BASE_URL", server.base_url)
+        monkeypatch.setenv("KIMI_API_KEY", "sk-test")
+        async with asyncio.timeout(HANG_SECONDS):
+            result = await kode_sidecar.run_ide_chat_async(
+                "x", meta={"projectRoot": tmp_path}, agent="coder"
+            )
+    assert [edit["path"] for edit in result["proposed_edits"]] == ["app.py"]
+
+
+async def test_a_path_is_a_project_and_events_are_blocks_and_calls(
+    model: ModelServer, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text("one\n", encoding="utf-8")
+    events: list[Json] = []
+    await kode_sidecar.run_ide_chat_async(
+        "x", meta={"projectRoot": tmp_path}, on_event=events.append
+    )
+    blocks = [one["block"] for one in events if one["type"] == "block.completed"]
+    assert [block["type"] for block in blocks] == ["text", "tool_use", "tool_result", "text"]
+    assert blocks[1]["name"] == "list_files"
+    assert "app.py" in blocks[2]["content"][0]["text"]
+    assert events[-1]["type"] == "turn.completed"
+    assert len(model.chats) == 2
+
+
+async def test_the_blocking_functions_name_their_twins(model: ModelServer) -> None:
+    with pytest.raises(RuntimeError, match="await run_ide_chat_async instead"):
+        kode_sidecar.run_ide_chat("x")
+    with pytest.raises(RuntimeError, match="await send_message_async instead"):
+        kode_sidecar.send_message("x")
+    assert model.requests == []
+
+
+async def test_two_calls_on_one_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (answer(text("a")), answer(hold("later"), text("b")))
+    async with ModelServer(Recording(script), paced=False) as server:
+        monkeypatch.setenv("KIMI_BASE_URL", server.base_url)
+        monkeypatch.setenv("KIMI_API_KEY", "sk-test")
+        first = await kode_sidecar.run_ide_chat_async("x")
+        here = first["conversation_id"]
+        second = asyncio.ensure_future(kode_sidecar.run_ide_chat_async("y", here))
+        await server.reached("later")
+        with pytest.raises(KodeError) as raised:
+            await kode_sidecar.run_ide_chat_async("z", here)
+        server.release("later")
+        assert (await second)["assistant_message"]["content"] == "b"
+    assert raised.value.code == "ReadOnly"
+    assert f"{here} is in use, by another call of this program" in raised.value.message
+
+
+async def test_one_message_without_a_conversation(model: ModelServer) -> None:
+    found = await kode_sidecar.send_message_async("Hi", system="Be brief.", model="kimi-k2.6")
+    assert found.finish_reason == "tool_calls"
+    found = await asyncio.to_thread(kode_sidecar.send_message, "Hi")
+    assert [getattr(block, "text", "") for block in found.content] == ["Hi."]
+    said = model.chats[0].body["messages"]
+    assert [one["content"] for one in said] == ["Be brief.", "Hi"]
+    conversations = Path(os.environ["KODE_HOME"]) / "conversations"
+    assert not conversations.exists() or not list(conversations.iterdir())
+
+
+async def test_one_message_that_fails_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KIMI_API_KEY", raising=False)
+    with pytest.raises(KodeError) as raised:
+        await kode_sidecar.send_message_async("Hi")
+    assert raised.value.code == "AuthRequired"

@@ -118,6 +118,11 @@ class Session:
         return self._records.meta
 
     @property
+    def mode(self) -> Mode:
+        """The mode of turns that name none."""
+        return self._options.mode
+
+    @property
     def active_turn_id(self) -> str | None:
         """The id of the running turn, once the client knows it."""
         turn = self._turn

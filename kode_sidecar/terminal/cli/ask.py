@@ -6,11 +6,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from kode_sidecar.core.settings import client_agent, load_settings
 from kode_sidecar.core.text.shown_text import visible, without_controls
-from kode_sidecar.ide_chat import Prompt, converse
+from kode_sidecar.ide_chat import ChatResult, Prompt, converse
 from kode_sidecar.servers.boot.provider_setup import usable_model
 from kode_sidecar.terminal.cli.inquiry import latest_session, whole_id
 
@@ -55,7 +54,7 @@ def _print(text: str) -> None:
     sys.stdout.flush()
 
 
-def _print_edits(result: dict[str, Any]) -> None:
+def _print_edits(result: ChatResult) -> None:
     """Print the diff of each change set once."""
     for diff in dict.fromkeys(edit["diff"] for edit in result["proposed_edits"]):
         sys.stdout.write("\n" + (visible(diff) if sys.stdout.isatty() else without_controls(diff)))
