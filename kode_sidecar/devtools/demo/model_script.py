@@ -1,15 +1,17 @@
 """A model that plays a script: `kode-sidecar model SCRIPT.yaml`.
 
-A script has the answers of one turn, step by step; every turn gets them again. The request alone
-determines the step: it counts the answers with tool calls since the last prompt. A request that is
-repeated word for word is a further attempt at its step. So a turn may be cancelled, and sessions
-may run in parallel, without the script losing its place.
+A script has the answers of one turn, step by step, which every turn gets again; or of several
+turns, each with its condition. The request alone determines the turn and its step: it counts the
+answers with tool calls since the last prompt. A request that is repeated word for word is a further
+attempt at its step. So a turn may be cancelled, and sessions may run in parallel, without the
+script losing its place.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -64,11 +66,33 @@ class DemoStep(Struct, forbid_unknown_fields=True):
     attempts: Annotated[list[DemoAttempt], Meta(min_length=1)]
 
 
+class DemoCondition(Struct, forbid_unknown_fields=True):
+    """When a turn is meant: its prompt holds `text`, and it is the `number`th of the session."""
+
+    text: str = ""
+    number: int = 0
+
+    def holds(self, prompt: str, number: int) -> bool:
+        """Return whether it holds for a turn."""
+        return self.text in prompt and self.number in (0, number)
+
+
+class DemoTurn(Struct, forbid_unknown_fields=True):
+    """The steps of the turns that a condition holds for; without one it always holds."""
+
+    steps: Annotated[list[DemoStep], Meta(min_length=1)]
+    when: DemoCondition = field(default_factory=DemoCondition)
+
+
 class DemoScript(Struct, forbid_unknown_fields=True):
-    """A script; `about` says what it shows. `scouts` are the steps for scouts of `explore`."""
+    """A script; `about` says what it shows. `scouts` are the steps for scouts of `explore`.
+
+    Either `steps`, for every turn, or `turns`: the first one whose condition holds is played.
+    """
 
     about: str
-    steps: list[DemoStep]
+    steps: list[DemoStep] = field(default_factory=list[DemoStep])
+    turns: list[DemoTurn] = field(default_factory=list[DemoTurn])
     scouts: list[DemoStep] = field(default_factory=list[DemoStep])
     models: tuple[str, ...] = ("kimi-k2.6",)
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -93,15 +117,37 @@ def read_script(name: str) -> DemoScript:
         raise KodeError("ConfigInvalid", f"{path}: {error}. {_fields()}") from None
     except (YamlProblem, UnicodeDecodeError) as error:
         raise KodeError("ConfigInvalid", f"{path}: {error}") from None
-    if not script.steps:
-        raise KodeError("ConfigInvalid", f"{path}: there is no step in `steps`.")
+    if bool(script.steps) == bool(script.turns):
+        text = f"{path}: there is no step in `steps` or `turns`."
+        if script.steps:
+            text = f"{path}: use `steps`, for every turn, or `turns`, not both."
+        raise KodeError("ConfigInvalid", text)
+    if unreachable := _unreachable(script):
+        raise KodeError("ConfigInvalid", f"{path}: {unreachable}")
     return script
+
+
+def _unreachable(script: DemoScript) -> str:
+    """Say which turn or step can never be played; empty if there is none."""
+    for number, turn in enumerate(script.turns[:-1], 1):
+        if turn.when == DemoCondition():
+            return f"turn {number} is for every prompt, so turn {number + 1} is never played."
+    lists = {"`steps`": script.steps, "`scouts`": script.scouts}
+    lists |= {f"turn {number}": turn.steps for number, turn in enumerate(script.turns, 1)}
+    for name, steps in lists.items():
+        for number, step in enumerate(steps[:-1], 1):
+            if not any(part.call for attempt in step.attempts for part in attempt.say):
+                text = f"step {number} of {name} calls no tool, so the turn ends there"
+                return f"{text} and step {number + 1} is never played."
+    return ""
 
 
 def _fields() -> str:
     """Return a sentence with all valid fields, for the error about an invalid one."""
     kinds = {
         "a script": DemoScript,
+        "a turn": DemoTurn,
+        "`when`": DemoCondition,
         "a step": DemoStep,
         "an answer": DemoAttempt,
         "a part of `say`": ScriptPart,
@@ -123,15 +169,38 @@ class ModelScript:
     def answer(self, body: Mapping[str, Any]) -> RecordedResponse:
         """Return the answer that is due for a request body."""
         tools = [tool.get("function", {}).get("name") for tool in body.get("tools") or ()]
-        steps = self._script.steps
+        messages: list[Any] = body["messages"]
+        steps = self._steps(messages)
         if self._script.scouts and _SCOUTS_REPORT in tools:
             steps = self._script.scouts
-        messages: list[Any] = body["messages"]
+        if not steps:
+            text = "No turn of the script is for this prompt."
+            return failure(400, "script_has_no_turn", text)
         step = steps[min(tool_rounds(messages), len(steps) - 1)]
         key = hashlib.sha256(msgspec.json.encode(messages)).digest()
         attempt = self._asked[key]
         self._asked[key] += 1
         return _response(step.attempts[min(attempt, len(step.attempts) - 1)], str(body["model"]))
+
+    def _steps(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[DemoStep]:
+        """Return the steps of the turn that is under way; none if no condition holds."""
+        roles = [str(one.get("role")) for one in messages]
+        ends = [
+            at
+            for at, one in enumerate(messages)
+            if roles[at] == "assistant" and not one.get("tool_calls")
+        ]
+        start = ends[-1] + 1 if ends else 0
+        asked = takewhile(lambda one: one.get("role") != "assistant", messages[start:])
+        prompts = [_text_of(one) for one in asked if one.get("role") == "user"]
+        prompt = prompts[-1] if prompts else ""  # before it are reminders
+        turns = (one.steps for one in self._script.turns if one.when.holds(prompt, len(ends) + 1))
+        return self._script.steps or next(turns, ())
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    content: Any = message.get("content") or ""
+    return content if isinstance(content, str) else " ".join(one.get("text", "") for one in content)
 
 
 def _response(attempt: DemoAttempt, model: str) -> RecordedResponse:
@@ -164,6 +233,8 @@ def _spelled_out(raw: object) -> object:
     if not isinstance(raw, dict):
         return raw
     value = cast(dict[str, Any], raw)
+    if isinstance(value.get("turns"), list):
+        value = value | {"turns": [_spelled_out(turn) for turn in value["turns"]]}
     lists = {name: value[name] for name in ("steps", "scouts") if isinstance(value.get(name), list)}
     return value | {name: [_step(step) for step in steps] for name, steps in lists.items()}
 

@@ -110,6 +110,7 @@ class ModelServer:
         paced: bool = True,
         require_key: bool = True,
         endless: bool = False,
+        port: int = 0,
         script: Callable[[Mapping[str, Any]], RecordedResponse] | None = None,
     ) -> None:
         self.requests: list[RecordedRequest] = []
@@ -123,10 +124,10 @@ class ModelServer:
         self._arrivals: dict[str, asyncio.Event] = {}
         self._connections: set[asyncio.Task[Any]] = set()
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self._port = port
 
     async def __aenter__(self) -> "ModelServer":
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

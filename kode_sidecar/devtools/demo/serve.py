@@ -40,21 +40,26 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
     return 0
 
 
-async def serve_script(name: str, folder: Path) -> int:
+async def serve_script(name: str, folder: Path, *, port: int = 0, check: bool = False) -> int:
     """Serve a script on the loopback until cancelled; first write its missing files to `folder`.
 
-    Prints the sidecar's environment, as `serve_model` does. Raises KodeError `ConfigInvalid`.
+    With `check` the script is only read. Without `port` any free one is taken.
+
+    Prints the sidecar's environment, as `serve_model` does. Raises KodeError `ConfigInvalid`, and
+    OSError for a port that is taken.
     """
     screen = sys.stdout
     prepare(screen)
     script = read_script(name)
+    if check:
+        return 0
     for path, content in script.files.items():
         file = folder / path
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content.encode("utf-8"))
     recording = Recording((), script.models)
-    async with ModelServer(recording, script=ModelScript(script).answer) as model:
+    async with ModelServer(recording, script=ModelScript(script).answer, port=port) as model:
         lines = (
             f"# {script.about}",
             "# A scripted model answers here until you press Ctrl-C. Open this folder as root:",

@@ -21,7 +21,14 @@ def model_command(options: argparse.Namespace) -> int:
     """Serve a model that plays a script."""
     from kode_sidecar.devtools.demo import serve_script  # noqa: PLC0415
 
-    return asyncio.run(serve_script(options.script, options.folder.resolve()))
+    folder: Path = options.folder.resolve()
+    try:
+        return asyncio.run(
+            serve_script(options.script, folder, port=options.port, check=options.check)
+        )
+    except OSError as error:
+        text = f"Cannot serve on port {options.port}: {error.strerror}. Leave `--port` out for any."
+        raise KodeError("ConfigInvalid", text) from None
 
 
 def replay_command(options: argparse.Namespace) -> int:

@@ -173,6 +173,8 @@ def _add_model(commands: CommandParsers) -> None:
         default=Path(),
         help="project of the turn, which gets the files that the script is about; here by default",
     )
+    model.add_argument("--port", metavar="N", type=int, default=0, help="any free one by default")
+    model.add_argument("--check", action="store_true", help="read the script and end: code 0 or 1")
 
 
 def _add_ask(commands: CommandParsers) -> None:

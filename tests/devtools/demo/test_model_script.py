@@ -34,6 +34,8 @@ ENDS: dict[str, tuple[str, set[str]]] = {
 }
 
 
+HI = "[[{text: hi}]]"
+
 # Calls that are wrong, that the editor of the test refuses, or that only jobs have a tool for.
 FAILED = {"wrong-call": 3, "parallel-calls": 1, "permission": 1, "everything": 1, "report": 1}
 
@@ -101,6 +103,13 @@ def test_a_step_follows_from_the_question_and_an_attempt_from_asking_again() -> 
         ),
         ("about: x\nsteps:\n  - {delay: 1}", "of an answer `say`, `status`, `message`"),
         ("about: [", "x.yaml"),
+        (f"about: x\nsteps: {HI}\nturns: [{{steps: {HI}}}]", "not both"),
+        (f"about: x\nturns: [{{steps: {HI}, when: {{word: x}}}}]", "of `when` `text`, `number`"),
+        (f"about: x\nturns: [{{steps: {HI}}}, {{steps: {HI}}}]", "so turn 2 is never played"),
+        (
+            "about: x\nsteps:\n  - - text: hi\n  - - text: ho",
+            "step 1 of `steps` calls no tool, so the turn ends there and step 2 is never played",
+        ),
     ],
 )
 def test_a_wrong_script_names_its_place(tmp_path: Path, text: str, says: str) -> None:
@@ -110,6 +119,64 @@ def test_a_wrong_script_names_its_place(tmp_path: Path, text: str, says: str) ->
         read_script(str(file))
     assert wrong.value.code == "ConfigInvalid"
     assert says in wrong.value.message
+
+
+TURNS = """
+about: A greeting, then what the prompt asks for.
+turns:
+  - when: {number: 1}
+    steps: [[{text: Hello}]]
+  - when: {text: read}
+    steps:
+      - - {call: read_file, with: {path: notes.txt}}
+      - - text: It is read
+  - when: {text: write}
+    steps: [[{text: I write}]]
+"""
+
+
+def test_a_turn_follows_from_its_prompt_and_its_number(tmp_path: Path) -> None:
+    file = tmp_path / "turns.yaml"
+    file.write_text(TURNS)
+    script = ModelScript(read_script(str(file)))
+    call = {"role": "assistant", "tool_calls": [{}]}
+    result, done = {"role": "tool", "content": "write"}, {"role": "assistant", "content": "Hello"}
+
+    def said(*messages: dict[str, Any]) -> bytes:
+        return script.answer({"model": "kimi-k2.6", "messages": messages}).body
+
+    def user(text: str) -> dict[str, Any]:
+        return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    assert b"Hell" in said(user("please read"))
+    reminder = user("the user did write")
+    assert b"read_file" in said(user("a"), done, reminder, user("please read"))
+    assert b"It i" in said(user("a"), done, user("please read"), call, result)
+    assert b"I wr" in said(user("a"), done, user("please read"), call, result, done, user("write"))
+    assert b"script_has_no_turn" in said(user("a"), done, user("sing"))
+
+
+@pytest.mark.program
+async def test_a_script_is_checked_without_being_served(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(TURNS)
+    bad.write_text(TURNS.replace("when", "if"))
+    for file, code in ((good, 0), (bad, 1)):
+        process = await asyncio.create_subprocess_exec(
+            *(*PROGRAM, "model", str(file), "--check"), stderr=asyncio.subprocess.DEVNULL
+        )
+        assert await process.wait() == code
+
+
+@pytest.mark.program
+async def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    async with ModelServer(Recording(())) as model:
+        port = model.base_url.split(":")[2].split("/")[0]
+        command = (*PROGRAM, "model", "hello", "--port", port, "--folder", str(tmp_path))
+        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        _, errors = await process.communicate()
+    assert process.returncode == 1
+    assert f"Cannot serve on port {port}" in errors.decode()
 
 
 def test_an_unknown_name_is_told_what_there_is() -> None:
