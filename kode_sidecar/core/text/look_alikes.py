@@ -38,6 +38,11 @@ def with_own_punctuation(there: str, old: str, new: str) -> str:
     """Return `new` with the punctuation of `there`, which reads as `old` but for look-alikes."""
     sources = sources_in(old, new)
     plain_old, plain_new = folded(old), folded(new)
+    used = set(sources)
+    for at, source in enumerate(sources_in(plain_old, plain_new)):
+        # What `new` writes as it stands there has not changed, whatever the quote has.
+        if source not in used and sources[at] is None and source is not None:
+            sources[at] = source if there[source] == new[at] else None
     old_pairs, new_pairs = set(_pairs(plain_old)), list(_pairs(plain_new))
     paired = {at for pair in new_pairs for at in pair}
     groups = [*new_pairs, *_runs(plain_new)]

@@ -1,10 +1,12 @@
 """Finds lines that stand for omitted code ("... rest of the code ..."). Pure."""
 
 import re
+from itertools import pairwise
 
 from kode_sidecar.core.text.line_diff import diff_lines
 
 _BARE = re.compile(r"^[ \t]*(?:\.{3}|…)[ \t]*$", re.MULTILINE)
+_STUB = re.compile(r"(?::|\"\"\"|''')\s*\Z")
 _BRACKETED = re.compile(r"[(\[<（【]+([^)\]>）】]*)[)\]>）】]+")
 _COMMENT = re.compile(r"(?://+|#+|/\*+|\*|<!--|\{/\*|--|;+|%+|\"\"\"|')\s*(.*?)\s*(?:\*/\}?|-->)?")
 _LEFT = r"(?:the )?(?:rest|remainder|remaining|existing|previous|unchanged|other|omitted|same)\b"
@@ -56,15 +58,19 @@ def omission(text: str, known: str = "") -> str | None:
 def elision(old: str, new: str) -> str | None:
     """Return a bare `...` of `new` that stands in place of several lines of `old`.
 
-    One in place of one line, or of none, is code: the body of a stub.
+    One in place of one line, or of none, is code: the body of a stub. So is one below a signature
+    or a docstring that replaces no more lines than are written anew.
     """
     if not _BARE.search(new):
         return None
     old_lines, new_lines = old.split("\n"), new.split("\n")
     for a0, a1, b0, b1 in diff_lines(old_lines, new_lines):
         gone = sum(map(bool, map(str.strip, old_lines[a0:a1])))
-        bare = [line for line in new_lines[b0:b1] if _BARE.fullmatch(line)]
-        if bare and gone > max(1, len(bare)):
+        put = [line for line in new_lines[b0:b1] if line.strip()]
+        bare = [line for line in put if _BARE.fullmatch(line)]
+        above = [one for one, line in pairwise(["", *put]) if _BARE.fullmatch(line)]
+        most = len(put) if all(map(_STUB.search, above)) else max(1, len(bare))
+        if bare and gone > most:
             return bare[0].strip()
     return None
 

@@ -85,6 +85,12 @@ def test_tabs_that_are_not_one_number_of_blanks() -> None:
     assert isinstance(locate(TABS + TABS, QUOTE, QUOTE + "x\n"), MatchError)
 
 
+def test_quotes_stay_whole_where_the_model_writes_some_as_they_are() -> None:
+    before = '"""One.\n\nMore.\n"""\n'
+    quote, new = "”””One.\n\nMore.\n”””", '"""Two.\n\nMore.\n”””'
+    assert edited(before, quote, new) == before.replace("One", "Two")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "left_out"),
     [
@@ -93,6 +99,8 @@ def test_tabs_that_are_not_one_number_of_blanks() -> None:
         ("def f():\n    pass\n", "def f():\n    ...\n", None),
         ("def f():\n    ...\n", "def f():\n    ...\n\ndef g():\n    ...\n", None),
         ("a\nb\nc\n", "a...\n", None),
+        ('"""Old."""\nreturn 1\n', '"""New."""\n...\n', None),
+        ('"""Old."""\na()\nreturn 1\n', '"""New."""\n...\n', "..."),
     ],
 )
 def test_bare_dots_in_place_of_code(old: str, new: str, left_out: str | None) -> None:
