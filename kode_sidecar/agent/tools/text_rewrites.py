@@ -322,7 +322,8 @@ class PatchChunks:
             found = locate_chunk(result, chunk)
             if isinstance(found, MatchError):
                 raise _no_match(found, which, several=True)
-            if chunk.is_cut and found.edits[-1].end < len(result):
+            goes_on = found.edits[-1].end < len(result)
+            if chunk.cut == "yes" or (chunk.cut == "perhaps" and goes_on):
                 raise refusal(
                     "cut",
                     f"{which}It has fewer lines than its `@@` says and ends with a change, so its "

@@ -1,6 +1,7 @@
 """What a patch does to files, whatever its grammar. Values only; pure."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -9,8 +10,8 @@ class PatchChunk:
 
     `at_end`: the old lines are the last of the file. `line`, from 1, is its stated beginning and
     only decides among several places that fit. `ends_file`: it says that the last line, which had
-    no line end, gets one. `is_cut`: it ends with a change, and has fewer lines than it says; unless
-    the file ends there, its own end may be missing.
+    no line end, gets one. `cut`: it ends with a change and has fewer lines than it says,
+    so its end may be missing; where the file ends there, too, "perhaps" means that it is not.
     """
 
     context: tuple[str, ...] = ()
@@ -19,7 +20,7 @@ class PatchChunk:
     at_end: bool = False
     line: int | None = None
     ends_file: bool = False
-    is_cut: bool = False
+    cut: Literal["no", "perhaps", "yes"] = "no"
 
 
 @dataclass(frozen=True)

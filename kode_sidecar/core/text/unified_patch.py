@@ -7,6 +7,7 @@ hunk that are right say which lines are text: a removed line `-- x` looks like a
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from kode_sidecar.core.text.diff_names import (
     SideNames,
@@ -269,7 +270,8 @@ def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
         if header is not None:
             if old or new:
                 ends_file = unended == {"-"}
-                cut = at == len(lines) and sign in ("+", "-") and _is_short(counts, old, new)
+                ends = at == len(lines) and sign in ("+", "-")
+                cut = _cut(counts, old, new) if ends else "no"
                 yield PatchChunk(
                     (), tuple(old), tuple(new), ends_file, line or None, ends_file, cut
                 )
@@ -287,9 +289,16 @@ def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
             raise PatchError(f"In {path}, {text!r} begins with none of blank, - and +.")
 
 
-def _is_short(header: re.Match[str] | None, old: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether a hunk has fewer lines than its header says, of neither side more."""
+def _cut(
+    header: re.Match[str] | None, old: Sequence[str], new: Sequence[str]
+) -> Literal["no", "perhaps", "yes"]:
+    """Return whether a hunk has fewer lines than its header says, of neither side more.
+
+    With all old lines and too few new ones it is cut; else the counts may be wrong.
+    """
     if header is None or header[1] is None:
-        return False
+        return "no"
     missing = int(header[2] or "1") - len(old), int(header[4] or "1") - len(new)
-    return min(missing) >= 0 and max(missing) > 0
+    if min(missing) < 0 or not any(missing):
+        return "no"
+    return "perhaps" if missing[0] else "yes"

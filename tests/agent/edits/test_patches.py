@@ -143,6 +143,11 @@ TEXT = {
         unified("a/p.txt", "b/p.txt", "@@ -1,3 +1,2 @@\n one\n-two\n"),
         refused=("its end may be missing",),
     ),
+    "a_diff_that_is_cut_at_the_end_of_the_file": Patched(
+        {"p.txt": "one\ntwo\n"},
+        unified("a/p.txt", "b/p.txt", "@@ -1,2 +1,3 @@\n one\n-two\n+2\n"),
+        refused=("its end may be missing",),
+    ),
     "low_counts_above_context": Patched(
         {"p.txt": "one\ntwo\nthree\n"},
         unified("a/p.txt", "b/p.txt", "@@ -1,7 +1,7 @@\n one\n-two\n+2\n three\n"),
