@@ -1,0 +1,1 @@
+"""How edits that models write are applied: right, refused, or wrong."""
