@@ -27,6 +27,11 @@ from kode_sidecar.infrastructure.records.jsonl_messages import MessageLines
 from kode_sidecar.infrastructure.records.messages import MessageFile
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.session_lock import SessionLock
+from kode_sidecar.infrastructure.records.session_prefix import (
+    PREFIX_FILE,
+    SessionPrefix,
+    read_prefix,
+)
 
 CONVERSATIONS_FOLDER = "conversations"
 """The folder in the state folder with a folder for each conversation, named by its id."""
@@ -252,6 +257,7 @@ class ConversationFiles:
         self._heads = 1 if unsynced else 0
         self._heads_saved = self._heads_synced = 0
         self._saved: ConversationMeta | None = None
+        self._prefix = self._prefix_saved = read_prefix(folder)
         self.journal = journal
 
     @property
@@ -263,6 +269,15 @@ class ConversationFiles:
     def meta(self) -> ConversationMeta:
         """The meta as last written."""
         return self._meta
+
+    @property
+    def prefix(self) -> SessionPrefix | None:
+        """The beginning of all requests, None before the first one; the next `sync` saves it."""
+        return self._prefix
+
+    @prefix.setter
+    def prefix(self, prefix: SessionPrefix) -> None:
+        self._prefix = prefix
 
     @property
     def head_due(self) -> int:
@@ -318,6 +333,7 @@ class ConversationFiles:
     def sync(self) -> None:
         """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""
         self._messages.sync()
+        self._sync_prefix()
         self._sync_meta()
         try:
             for folder in self._unsynced:
@@ -335,6 +351,12 @@ class ConversationFiles:
         self.journal.close()
         self._saver.finish(self._path)
         self._lock.release()
+
+    def _sync_prefix(self) -> None:
+        prefix = self._prefix
+        if prefix is not None and prefix is not self._prefix_saved:
+            replace_file(self.folder / PREFIX_FILE, encode_json(prefix), durable=True)
+            self._prefix_saved = prefix
 
     def _sync_meta(self) -> None:
         heads = self._heads

@@ -52,6 +52,7 @@ from kode_sidecar.infrastructure.records.rebuilding import (
 )
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.session_lock import SessionLock
+from kode_sidecar.infrastructure.records.session_prefix import SessionPrefix, read_prefix
 from kode_sidecar.infrastructure.records.spending import Spent, read_spending
 
 _GRAVE = ".deleted-"
@@ -222,6 +223,10 @@ class ConversationStore:
         if not self.exists(conversation_id):
             return False
         return copy_artifact(self._path(conversation_id), artifact_id, folder)
+
+    def prefix(self, conversation_id: str) -> SessionPrefix | None:
+        """Return what the requests of a conversation begin with; None if that is not saved."""
+        return read_prefix(self._path(conversation_id))
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """Return the meta alone; reads the messages only if the meta is missing or damaged.
