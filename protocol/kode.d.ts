@@ -418,6 +418,7 @@ export type NoticeCode =
   | "NotSaved"
   | "PromptCut"
   | "PromptLeftOut"
+  | "ReadAnew"
   | "RequestAdapted"
   | "RuleNotSaved"
   | "SamplingDropped"

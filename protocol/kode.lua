@@ -34,7 +34,7 @@
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
 --- What a notice is about; methods.md says what each one tells. More may come.
----@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
+---@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.
 ---@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'

@@ -90,9 +90,13 @@ async def test_an_editor_cannot_switch_it_on(tmp_path: Path) -> None:
 
 
 async def test_not_in_plan_mode(tmp_path: Path) -> None:
-    async with world(tmp_path, "{run: ask}", DONE) as started:
+    writing = run("python", "-c", "open('ran', 'w')")
+    async with world(tmp_path, "{run: ask}", writing, DONE) as started:
+        started.editor.answer_permission = choose("allow_session")
         await started.turn(await started.session(mode="plan"), "go")
-        assert "run_command" not in tools(started.asked(0))
+        (refused,) = results(started)
+        assert "run_command was not run. In plan mode you only read" in said(refused)
+        assert not list(tmp_path.rglob("ran"))
 
 
 async def test_the_user_is_asked_and_told_why(tmp_path: Path) -> None:

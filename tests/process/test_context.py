@@ -99,11 +99,11 @@ async def test_inspect_shows_the_very_bytes_that_are_sent_next(project: Path) ->
         parts = shown["segments"]
         origins = [part["origin"] for part in parts]
         history = ["system", "tools", "prompt", "answer", "result", "answer"]
-        assert origins == [*history, "reminder", "prompt"]
+        assert origins == [*history, "reminder", "reminder", "prompt"]  # the mode comes first
         assert sum(part["tokens"] for part in parts) == shown["tokens"]
-        # The host has counted all up to its last answer; a changed mode is little.
-        assert [part.get("counted", False) for part in parts] == [True] * 6 + [False] * 2
-        assert 7_400 < shown["tokens"] < 9_300  # no tools that edit
+        # The host has counted all up to its last answer, which a changed mode leaves alone.
+        assert [part.get("counted", False) for part in parts] == [True] * 6 + [False] * 3
+        assert 9_050 < shown["tokens"] < 9_500
         written = [message["id"] for message in world.messages(session)][:4]
         assert [part["messageId"] for part in parts[2:6]] == written
 
@@ -392,7 +392,8 @@ async def test_only_a_trusted_project_instructs(project: Path, trusted: bool) ->
         assert ("[cut after 32000 of 40" in system) is trusted
         world.editor.open(project / "AGENTS.md", "Unsaved notes.\n")
         await world.turn(session, "again")
-        assert ("Unsaved notes." in said(world.asked())[0]) is trusted
+        assert said(world.asked())[0] == system, "what a host has cached stays"
+        assert any("Unsaved notes." in text for text in said(world.asked())) is trusted
 
 
 async def test_options_are_kept_with_the_prompt_and_told(project: Path) -> None:  # C7

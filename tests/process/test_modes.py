@@ -240,14 +240,15 @@ async def test_review_tells_each_verdict_with_the_next_prompt_once(project: Path
         assert reminders(world) == [told]
 
 
-async def test_plan_offers_no_edit_tool_and_runs_none(project: Path) -> None:
+async def test_plan_runs_no_edit_tool_and_tells_clients_of_none(project: Path) -> None:
     responses = [propose(), answer(text("a plan"))]
     async with sidecar(responses, roots=[project]) as world:
         world.editor.open(project / "文.py")
         session = await world.session(mode="plan")
         await world.turn(session, "plan")
-        names = [tool["function"]["name"] for tool in world.asked()["tools"]]
-        assert names == [
+        params = {"sessionId": session.session_id, "mode": "plan"}
+        listed = await world.client.request("kode/tools/list", params, HANG_SECONDS)
+        assert [tool["name"] for tool in listed["tools"]] == [
             "read_file",
             "list_files",
             "search_code",
@@ -255,7 +256,7 @@ async def test_plan_offers_no_edit_tool_and_runs_none(project: Path) -> None:
             "ask_user",
             "write_memory",
         ]
-        assert "There is no tool named 'propose_edit'" in last_result(world)
+        assert "propose_edit was not run. In plan mode you only read" in last_result(world)
         assert session.change_sets == {}
 
 
@@ -263,7 +264,7 @@ async def test_the_mode_is_switched_for_the_session_and_for_one_turn(project: Pa
     responses = [
         *(propose(**{"b = 2": "b = 20"}), answer(text("ok"))),
         *(propose(**{"c = 3": "c = 30"}), answer(text("ok"))),
-        answer(text("a plan")),
+        *(propose(**{"d = 4": "d = 40"}), answer(text("a plan"))),
         *(propose(**{"d = 4": "d = 40"}), answer(text("ok"))),
     ]
     async with sidecar(responses, roots=[project]) as world:
@@ -276,7 +277,8 @@ async def test_the_mode_is_switched_for_the_session_and_for_one_turn(project: Pa
         await world.turn(session, "auto")
         assert "c = 30" in buffer.text
         await world.turn(session, "plan", mode="plan")
-        assert "propose_edit" not in str(world.asked()["tools"])
+        assert "In plan mode you only read" in last_result(world)
+        assert "d = 4\r\n" in buffer.text
         await world.turn(session, "auto again")
         assert "d = 40" in buffer.text
         assert "b = 20" not in buffer.text  # what waited in review still does

@@ -68,7 +68,9 @@ async def test_a_model_loads_a_skill_and_one_of_its_files(home: Path, tmp_path: 
         # A skill that comes while the process runs is on offer with the next prompt.
         write_skill(home / "skills", "later")
         await world.turn(session, "and now?")
-        assert "`later`" in system(world.asked())
+        assert system(world.asked()) == system(world.asked(0))
+        told = [str(message["content"]) for message in world.asked()["messages"]]
+        assert "`later`" in next(one for one in told if one.startswith("What follows has changed"))
 
 
 @pytest.mark.parametrize("trusted", [False, True])

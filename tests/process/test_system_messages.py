@@ -1,6 +1,9 @@
 """What may stand in mid-conversation where a model takes it there: tools, and words of ours. C3"""
 
 import json
+import os
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import World, sidecar
+from tests.support.skill_files import write_skill
 
 MODEL = "kimi-k2.6"
 ROUNDS = 5
@@ -43,11 +47,15 @@ def names(tools: list[dict[str, Any]]) -> set[str]:
     return {tool["function"]["name"] for tool in tools}
 
 
-async def three_turns(project: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """A plan, then its work, then a plan again."""
+async def three_turns(
+    project: Path, environment: dict[str, str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """A plan, a skill that the user adds, its use, and a plan again; bodies and notices."""
+    skills = Path(os.environ["KODE_HOME"]) / "skills"
     script = [
         answer(text("First look.")),
         answer(tool_call("read_file", {"path": "a.py"})),
+        answer(tool_call("load_skill", {"id": "greeting"})),
         answer(tool_call("propose_edit", EDIT)),
         answer(text("Done.")),
         answer(text("And then?")),
@@ -57,28 +65,40 @@ async def three_turns(project: Path, environment: dict[str, str]) -> list[dict[s
         for prompt, mode in (("Plan", "plan"), ("Go on", "auto"), ("What else?", "plan")):
             turn = await world.turn(session, prompt, mode=mode)
             assert turn.stop_reason == "end_turn"
+            write_skill(skills, "greeting", "Say 你好.\n")
         assert "a = 2" in json.dumps(world.events())
-        return asked(world)
+        assert "Say 你好." in json.dumps(world.asked(), ensure_ascii=False)
+        told = [one["message"] for one in world.events() if one.get("code") == "ReadAnew"]
+        return asked(world), told
 
 
 async def test_tools_that_come_later_leave_the_prefix_alone(project: Path, tmp_path: Path) -> None:
-    bodies = await three_turns(project, settings(tmp_path, late_tools=True))
-    assert [body["tools"] for body in bodies] == [bodies[0]["tools"]] * 5
+    bodies, told = await three_turns(project, settings(tmp_path, late_tools=True))
+    assert [body["tools"] for body in bodies] == [bodies[0]["tools"]] * 6
+    assert "propose_edit" in names(bodies[0]["tools"]), "all modes have the same tools"
     plan, work = bodies[0]["messages"], bodies[1]["messages"]
     assert "tools" not in json.dumps(plan[1:])
-    came, prompt = work[len(plan) + 1 :][:2]
-    assert names(came["tools"]) >= {"propose_edit", "propose_file"}
+    came = work[len(plan) + 1]
+    assert names(came["tools"]) == {"load_skill"}
     assert came == {"role": "system", "tools": came["tools"]}, "a content is refused"
-    assert (prompt["role"], prompt["content"]) == ("user", "Go on")
-    assert "propose_edit" not in json.dumps([one.get("tools") for one in bodies[4]["messages"]])
+    assert work[-1] == {"role": "user", "content": "Go on"}
+    assert [body["messages"].count(came) for body in bodies] == [0, 1, 1, 1, 1, 1]
+    for old, new in pairwise(bodies):
+        assert new["messages"][: len(old["messages"])] == old["messages"]
+    assert told == []
 
 
-async def test_other_models_get_all_tools_before_the_conversation(
+async def test_other_models_get_them_before_the_conversation_and_the_user_the_price(
     project: Path, tmp_path: Path
 ) -> None:
-    bodies = await three_turns(project, settings(tmp_path))
-    assert "propose_edit" in names(bodies[1]["tools"])
+    bodies, told = await three_turns(project, settings(tmp_path))
+    assert "load_skill" not in names(bodies[0]["tools"])
+    assert bodies[1]["tools"][:-1] == bodies[0]["tools"]
+    assert [names(body["tools"][-1:]) for body in bodies[1:]] == [{"load_skill"}] * 5
     assert not any("tools" in one for body in bodies for one in body["messages"])
+    (message,) = told
+    assert message.startswith("There are new tools (load_skill), so its host reads about ")
+    assert re.search(r"anew, for about 0\.\d+ USD instead of 0\.\d+\.$", message)
 
 
 @pytest.mark.parametrize(("flag", "role"), [(True, "system"), (False, "user")])

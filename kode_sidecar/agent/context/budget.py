@@ -123,6 +123,10 @@ class BudgetedModel:
         """See `ModelClient`."""
         return self._model.missing(model)
 
+    def prices(self, model: str) -> Prices | None:
+        """Return the prices of a model; None: unknown."""
+        return self._prices(model)
+
     async def look_up(self, budget: Budget | None, today: str) -> None:
         """Read the cost of today if a daily limit is set. Raises KodeError `Storage`."""
         if budget is None or budget.day is None:

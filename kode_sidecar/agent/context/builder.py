@@ -193,11 +193,14 @@ class ModelTraits(NamedTuple):
     """The properties of a model that shape its requests.
 
     `window` is how many tokens it reads, None if unknown; `returns_thinking`: it gets its
-    reasoning back.
+    reasoning back. `late_tools`: it takes tools in mid-conversation; `effort_in_prefix`: after
+    another thinking effort its host reads all anew.
     """
 
     window: int | None
     returns_thinking: bool
+    late_tools: bool = False
+    effort_in_prefix: bool = True
 
 
 Traits = Callable[[str], ModelTraits]

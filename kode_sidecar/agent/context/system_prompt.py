@@ -54,23 +54,21 @@ def system_prompt(
 
     Raises KodeError `ConfigInvalid` when a prompt file is missing or broken.
     """
-    roots = [f"- {_one_line(root)}" for root in surroundings.roots]
+    roots = [f"- {one_line(root)}" for root in surroundings.roots]
     values = {
         "roots": "\n".join(roots) or "- (no folder is open)",
-        "platform": _one_line(surroundings.platform),
-        "editor": _one_line(surroundings.editor) or "unknown",
-        "date": _one_line(surroundings.date),
+        "platform": one_line(surroundings.platform),
+        "editor": one_line(surroundings.editor) or "unknown",
+        "date": one_line(surroundings.date),
         "mode": prompts.read(f"mode_{mode}"),
     }
     parts = [prompts.read(agent.prompt_file, values)]
-    if "run_command" in agent.tools and mode != "plan":
+    if "run_command" in agent.tools:
         parts += [prompts.read("commands")] if surroundings.commands else []
         parts += [prompts.read("commands_off")] if surroundings.forbidden else []
     if agent.instructions:
         parts.append(agent.instructions)
-    for note in surroundings.notes:
-        told = {"root": _one_line(note.root), "notes": note.text}
-        parts.append(prompts.read("project_notes", told))
+    parts += [project_notes(prompts, note) for note in surroundings.notes]
     if surroundings.skills and "load_skill" in agent.tools:
         parts.append(skill_index(prompts, surroundings.skills))
     if surroundings.language_servers and "definition" in agent.tools:
@@ -78,7 +76,12 @@ def system_prompt(
     return "\n\n".join(parts)
 
 
-def _one_line(text: str) -> str:
+def project_notes(prompts: PromptFiles, note: ProjectNote) -> str:
+    """Return what is said of the notes of a folder. Raises KodeError `ConfigInvalid`."""
+    return prompts.read("project_notes", {"root": one_line(note.root), "notes": note.text})
+
+
+def one_line(text: str) -> str:
     """Return an external name on one line, so that it cannot pose as another line of the prompt."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)

@@ -118,6 +118,8 @@ class SessionCopies:
         meta = meta.with_edits(stored.meta.edits.renamed(copied.get))
         writer = self.folders.store.create(meta)
         try:
+            if not of_job and (prefix := self.folders.store.prefix(params.session_id)):
+                writer.prefix = prefix
             if copies:
                 whole = (self._with_artifacts(one, writer.folder) for one in copies)
                 writer.append(*(_with_kept(one, copied) for one in whole))

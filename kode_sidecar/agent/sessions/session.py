@@ -159,7 +159,10 @@ class Session:
             return update_event(params, before, options.defaults)
 
         event = update_event(params, meta, options.defaults)
-        return await save_head(self._records, self.stream, meta, event, undo)
+        release = await save_head(self._records, self.stream, meta, event, undo)
+        if (meta.model, meta.effort) != (before.model, before.effort) and self._turn is None:
+            self._setup.announce_choice(self._options)
+        return release
 
     def follow_defaults(self) -> None:
         """Apply the default mode and model where the session sets none, and report a change."""

@@ -52,14 +52,22 @@ class Summary:
 
 
 class Compactor:
-    """Sums up what a `TurnContext` shows, and tells of it with `emit`; `plan` outlives it."""
+    """Sums up what a `TurnContext` shows, and tells of it with `emit`.
+
+    `plan` outlives it; `lost` returns what else is to be said again after it.
+    """
 
     def __init__(
-        self, services: SessionServices, emit: Emit, plan: Callable[[], Sequence[PlanItem]]
+        self,
+        services: SessionServices,
+        emit: Emit,
+        plan: Callable[[], Sequence[PlanItem]],
+        lost: Callable[[TurnContext], Sequence[Incoming]],
     ) -> None:
         self._services = services
         self._emit = emit
         self._plan = plan
+        self._lost = lost
 
     async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
         """Compact within a turn; return whether it was done. A failure is a notice to the user.
@@ -73,6 +81,8 @@ class Compactor:
                 self._tell_user(context, "CompactionFailed", text, level="warning")
             return False
         self.place(context, summary, tools)
+        for incoming in self._lost(context):
+            context.remember(incoming)
         plan = self._plan()
         if any(item.state != "done" for item in plan):
             steps = "\n".join(f"- {item.state}: {item.text}" for item in plan)

@@ -8,6 +8,7 @@ import msgspec
 
 from kode_sidecar.agent.context.builder import PromptContext
 from kode_sidecar.agent.context.fitting import Fitted, fit
+from kode_sidecar.agent.context.surroundings import SystemPrompt
 from kode_sidecar.agent.context.token_count import (
     Estimate,
     Measured,
@@ -22,6 +23,7 @@ from kode_sidecar.agent.turns.prompt import reminder_input
 from kode_sidecar.core.domain.agent_event import ContextUse
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.event_parts import Effort
 from kode_sidecar.core.domain.message import Block, Message, Role
 from kode_sidecar.core.kernel import block_events, message_added, message_completed
 from kode_sidecar.core.kernel.contracts import (
@@ -126,8 +128,10 @@ class TurnContext:
     `shown` are the stored messages that the model gets, `pinned` those of them that the user wants
     to stay, `window` is how many tokens it reads at most. History is not summed up (`compact`)
     unasked where the user took a summary back (`undone`). `left_out` hears, once, that a request
-    holds less than all. `use` is how full the window is, by the host's own count where it tells,
-    None before any step. `keep` writes a message, or raises KodeError `Storage`.
+    holds less than all, `sending` hears of each request. `surroundings` are those of now, `prompt`
+    has those of the session's first request. `use` is how full the window is, by the host's own
+    count where it tells, None before any step. `keep` writes a message, or raises KodeError
+    `Storage`.
     Every message carries `meta.turnId`, so that a branch knows which turns made it.
     """
 
@@ -142,6 +146,7 @@ class TurnContext:
         new_id: NewId,
         parent_id: str | None,
         prompt: PromptContext,
+        surroundings: SystemPrompt,
         shown: Iterable[Message],
         window: int | None,
         meter: TokenMeter,
@@ -150,6 +155,7 @@ class TurnContext:
         compact: Compact,
         undone: Callable[[], bool],
         left_out: Callable[[Fitted], None],
+        sending: Callable[[Fitted], None],
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
@@ -159,6 +165,7 @@ class TurnContext:
         self._new_id = new_id
         self._leaf = parent_id
         self._prompt = prompt
+        self.surroundings = surroundings
         self._shown = list(shown)
         self._meter = meter
         self.pinned = pinned
@@ -167,6 +174,7 @@ class TurnContext:
         self._compact = compact
         self._undone = undone
         self._left_out: Callable[[Fitted], None] | None = left_out
+        self._sending = sending
         self._may_compact: bool | None = None  # asked for when the window is nearly full
         self._recovered = False
         self._asked: Fitted | None = None
@@ -182,6 +190,16 @@ class TurnContext:
     def model(self) -> str:
         """The name of the model that is asked."""
         return self._prompt.model
+
+    @property
+    def system(self) -> str:
+        """The system prompt."""
+        return self._prompt.system
+
+    @property
+    def effort(self) -> Effort | None:
+        """The thinking effort that is asked for; None: the model's default."""
+        return self._prompt.effort
 
     @property
     def leaf_id(self) -> str | None:
@@ -272,6 +290,7 @@ class TurnContext:
         if fitted.is_trimmed and self._left_out is not None:
             self._left_out(fitted)
             self._left_out = None
+        self._sending(fitted)
         return fitted.request
 
     async def recover(self, error: ErrorInfo) -> bool:

@@ -11,6 +11,7 @@ from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.compaction import CompactionTexts
 from kode_sidecar.agent.context.memory import MemoryNote
 from kode_sidecar.agent.context.reminders import EditorNote
+from kode_sidecar.agent.context.surroundings import SystemPrompt
 from kode_sidecar.agent.edits import ChangeSets, EditLocks
 from kode_sidecar.agent.event_log import SessionStream
 from kode_sidecar.agent.event_log.editor_port import EditorPort
@@ -170,8 +171,8 @@ class Budgets:
 class SessionServices:
     """Shared by all sessions.
 
-    `editor_note` says what the user looks at now; `system_prompt` is byte-stable while the notes of
-    the project and the skills are; `recall` says what is remembered for a prompt, `koding_note`
+    `editor_note` says what the user looks at now; `system_prompt` is what a session that begins now
+    would send; `recall` says what is remembered for a prompt, `koding_note`
     what its options mean; `questions` are those that wait for the user; `rates` is what was learned
     of counting the tokens of models, `encode` a request as it is sent; `edit_locks` keep edits of
     one document apart, `beginnings` the first steps of turns; `tools` makes those of a session. The
@@ -192,7 +193,7 @@ class SessionServices:
     questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]
-    system_prompt: Callable[[AgentProfile, Mode], str]
+    system_prompt: Callable[[AgentProfile, Mode], SystemPrompt]
     limit_instruction: Callable[[], str]
     koding_note: Callable[[TurnOptions], str | None]
     compaction_texts: Callable[[], CompactionTexts]

@@ -12,20 +12,23 @@ from kode_sidecar.agent.context.builder import PromptContext, shown_messages
 from kode_sidecar.agent.context.compaction import is_undone
 from kode_sidecar.agent.context.fitting import Fitted
 from kode_sidecar.agent.context.refused import leaves_out
+from kode_sidecar.agent.context.surroundings import SURROUNDINGS, changes, known_states
 from kode_sidecar.agent.context.user_edits import pinned_on, without_results
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.turns.compactor import Compactor
 from kode_sidecar.agent.turns.context import TokenMeter, TurnContext
 from kode_sidecar.agent.turns.inspection import edit_result, inspection, left_out, unwritten
+from kode_sidecar.agent.turns.prefix import FixedPrefix
 from kode_sidecar.agent.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
+from kode_sidecar.agent.turns.rereading import Rereading, why_anew
 from kode_sidecar.agent.turns.services import SessionServices, ToolScope, remembered_for
 from kode_sidecar.agent.turns.turn import RunningTurn, with_turn_key
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.event_parts import Effort
-from kode_sidecar.core.domain.message import NEW_TOOLS, Block
+from kode_sidecar.core.domain.message import NEW_TOOLS, OWN_WORDS, Block, TextBlock
 from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import ArtifactSink, Incoming, Tool, ToolSpec
 from kode_sidecar.core.protocol.session import Mode
@@ -40,6 +43,9 @@ from kode_sidecar.core.protocol.turn import (
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import ConversationFiles, save_artifact
+
+_ALL_TOOLS: Mode = "review"
+"""A mode that has all tools: a session begins with them, whatever mode it begins in."""
 
 
 class TurnSetup:
@@ -71,8 +77,11 @@ class TurnSetup:
             )
         )
         self._told_no_folder = False
-        self._offered: set[str] = set()
-        self.compactor = Compactor(services, stream, lambda: stream.history.plan)
+        self._prefix = FixedPrefix(records)
+        self._rereading = Rereading(stream, services.budgets.model.prices)
+        self.compactor = Compactor(
+            services, stream, lambda: stream.history.plan, self._after_summary
+        )
 
     def context(
         self,
@@ -93,12 +102,13 @@ class TurnSetup:
         edits = edits or self.edits
         model = model or options.model
         traits = services.traits(model)
+        fresh = services.system_prompt(options.agent, mode)
         path = self._conversation.path(parent_id)
         shown = shown_messages(path, options.agent.window_messages, edits)
         prompt = PromptContext(
             session_id=self._session_id,
             model=model,
-            system=services.system_prompt(options.agent, mode),
+            system=self._prefix.system(fresh),
             sampling=services.sampling,
             max_tokens=services.max_tokens,
             effort=effort or self._records.meta.known_effort,
@@ -114,6 +124,7 @@ class TurnSetup:
             new_id=services.new_id,
             parent_id=parent_id,
             prompt=prompt,
+            surroundings=fresh,
             shown=without_results(shown, edits),
             window=traits.window,
             pinned=pinned_on(path, edits),
@@ -122,6 +133,9 @@ class TurnSetup:
             compact=self.compactor.compact,
             undone=lambda: is_undone(path, self._conversation.children, edits),
             left_out=lambda fitted: self._tell_left_out(turn_id, fitted),
+            sending=lambda fitted: self._rereading.before_sending(
+                turn_id, fitted, self._ids_on_path
+            ),
         )
 
     def tell_no_folder(self, turn_id: str) -> None:
@@ -159,6 +173,25 @@ class TurnSetup:
         path = self._conversation.path(parent_id)
         return {message.turn_id for message in path}
 
+    def _ids_on_path(self) -> Collection[str]:
+        return {message.id for message in self._conversation.path(self._conversation.head)}
+
+    def _after_summary(self, context: TurnContext) -> Sequence[Incoming]:
+        """What the summary may have lost: what is to be known of the surroundings."""
+        self._rereading.summed_up()
+        return self._changes(context)
+
+    def announce_choice(self, options: NewSession) -> None:
+        """Notify the user at once if a chosen model or effort makes hosts read all anew."""
+        before, head = self._records.prefix, self._conversation.head
+        if before is None or head is None:
+            return
+        context = self.context(options, "", head, options.mode, None)
+        chosen = msgspec.structs.replace(before, model=context.model, effort=context.effort or "")
+        why = why_anew(before, chosen, self._services.traits(context.model))
+        tools = self.specs(options, options.mode, context)
+        self._rereading.announce_early(why, context.fitted(tools, "none"))
+
     @property
     def edits(self) -> ContextEdits:
         """What the user left out and pinned."""
@@ -177,7 +210,9 @@ class TurnSetup:
     def tools(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[Tool]:
         """The tools on offer. What they do from now on belongs to the turn of `context`."""
         self._context = context
-        return self._offer(options.agent, mode)
+        usable = self._offer(options.agent, mode)
+        every = usable if mode == _ALL_TOOLS else self._offer(options.agent, _ALL_TOOLS)
+        return self._prefix.tools(usable, every, mode)
 
     def _newest_context(self) -> TurnContext:
         assert self._context is not None, "tools are offered before one is called"
@@ -188,9 +223,9 @@ class TurnSetup:
         return tool_specs(self.tools(options, mode, context))
 
     def list_tools(self, options: NewSession, mode: Mode) -> ToolsListResult:
-        """Return the same tools as clients are told of them."""
-        context = self.context(options, "", None, mode, None)
-        tools = [tool for tool in self.tools(options, mode, context) if tool.offered]
+        """Return the tools that can be used in a mode."""
+        self._context = self.context(options, "", None, mode, None)
+        tools = [tool for tool in self._offer(options.agent, mode) if tool.offered]
         return ToolsListResult(
             tools=tuple(
                 ToolView(
@@ -244,17 +279,37 @@ class TurnSetup:
         blocks: tuple[Block, ...],
         params: TurnStartParams,
     ) -> list[Incoming]:
-        """Return the opening of a turn; it says which tools the session did not offer before."""
+        """Return the opening of a turn, and fix how its request begins.
+
+        The opening says which tools the session did not offer at first.
+        """
+        context = turn.context
         meta = with_turn_key(params.meta, params.client_turn_key)
-        opening = self.opening(turn.context, decided, blocks, meta, params.options)
-        names = [tool.name for tool in self.tools(options, turn.mode, turn.context)]
-        came = [name for name in names if name not in self._offered] if self._offered else []
-        if opening:
-            self._offered.update(names)
+        before = self._prefix.fix(context, self.tools(options, turn.mode, context))
+        now = self._records.prefix
+        assert now is not None, "it was fixed just now"
+        if any(message.role == "assistant" for message in context.shown):
+            self._rereading.expect(why_anew(before, now, self._services.traits(context.model)))
+        opening = self.opening(context, decided, blocks, meta, params.options)
+        came = self._prefix.late_tools(context)
         if opening and came:
             first = opening[0]
             opening[0] = replace(first, meta={**first.meta, NEW_TOOLS: came})
         return opening
+
+    def _changes(self, context: TurnContext) -> list[Incoming]:
+        """What has changed of the surroundings since the model was told of them."""
+        fresh = context.surroundings
+        known = known_states(self._prefix.states(fresh), context.shown)
+        return [
+            Incoming(
+                "user",
+                (TextBlock(text=change.text),),
+                {"origin": "reminder", SURROUNDINGS: change.states}
+                | ({OWN_WORDS: True} if change.ours else {}),
+            )
+            for change in changes(known, fresh.parts)
+        ]
 
     def opening(
         self,
@@ -273,7 +328,7 @@ class TurnSetup:
             told.append(self._services.koding_note(options))
         note = self._services.editor_note() if blocks else None
         reminder = prompt_reminder(told, note, context.shown)
-        found = [] if reminder is None else [reminder]
+        found = [*self._changes(context), *([] if reminder is None else [reminder])]
         if blocks:
             found.append(prompt_input(blocks, meta, options))
         return found

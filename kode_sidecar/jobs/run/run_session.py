@@ -9,6 +9,7 @@ from typing import Any
 
 from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
 from kode_sidecar.agent.context.compaction import compaction_texts
+from kode_sidecar.agent.context.surroundings import SystemPrompt
 from kode_sidecar.agent.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import NewSession, OpenedSession
@@ -159,7 +160,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         questions=UserQuestions(_ANSWER_SECONDS),
         silence_told=services.silence_told,
         editor_note=lambda: None,
-        system_prompt=lambda _agent, _mode: work.system,
+        system_prompt=lambda _agent, _mode: SystemPrompt(work.system, {}),
         limit_instruction=lambda: services.limit_instruction,
         koding_note=lambda _options: None,
         compaction_texts=lambda: compaction_texts(services.prompts),
@@ -185,7 +186,7 @@ def _scout_prompt(work: JobWork) -> str:
         roots=[str(root.path) for root in work.scope.workspace.roots],
         platform=sys.platform,
         editor="",
-        date=work.services.clock.timestamp()[:10],
+        date=work.services.budgets.date(),
     )
     return system_prompt(work.services.prompts, SCOUT, "plan", surroundings)
 

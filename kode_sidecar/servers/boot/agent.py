@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
 from kode_sidecar.agent.context.compaction import compaction_texts
 from kode_sidecar.agent.context.reminders import editor_note, koding_note
+from kode_sidecar.agent.context.surroundings import SystemPrompt, prompt_parts
 from kode_sidecar.agent.context.system_prompt import ProjectNotes, Surroundings, system_prompt
 from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import NewSession, OpenedSession
@@ -170,7 +171,7 @@ class Agent(JobAgent):
                 model=self._budgets.model,
                 clock=self._clock,
                 new_id=new_id,
-                system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
+                system_prompt=lambda: self._system_prompt(SCOUT, "plan").text,
                 report_bug=self._report_bug,
                 traits=self.traits,
                 sampling=self._sampling(),
@@ -213,19 +214,20 @@ class Agent(JobAgent):
         roots = self.workspace.roots if self._live.trusted() else ()
         return any((root.path / file).is_file() for root in roots for file in PROJECT_SERVER_FILES)
 
-    def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
+    def _system_prompt(self, agent: AgentProfile, mode: Mode) -> SystemPrompt:
         surroundings = Surroundings(
             roots=[str(root.path) for root in self.workspace.roots],
             platform=self._environment.platform,
             editor=self._editor_name,
-            date=self._clock.timestamp()[:10],
+            date=self._budgets.date(),
             notes=self._notes.read(),
             skills=self.knowledge.skills.catalog().skills,
             language_servers=self._language.serves("definition"),
             commands=self._commands is not None,
             forbidden=self._loaded.settings.commands.mode == "off",
         )
-        return system_prompt(self._prompts, agent, mode, surroundings)
+        about = self._prompts, agent, mode, surroundings
+        return SystemPrompt(system_prompt(*about), prompt_parts(*about))
 
     def missing_key(self) -> ErrorInfo | None:
         """Return why the configured model cannot be asked; None if it can."""

@@ -204,6 +204,8 @@ class JobAgent:
         return ModelTraits(
             window=models[0].context_window if window is None else window,
             returns_thinking=any(model.returns_thinking for model in models),
+            late_tools=bool(models[0].late_tools),
+            effort_in_prefix=models[0].dialect in ("kimi", "anthropic_messages"),
         )
 
     def _models(self, name: str) -> Sequence[ModelProfile]:
