@@ -163,6 +163,11 @@ class _Cut:
         self._messages[position] = new
 
 
+def shortened_results(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with a short sentence in place of each long tool result."""
+    return [one.with_results(_stub) if one.role == "tool" else one for one in messages]
+
+
 def _role(message: Message | None) -> str:
     """Return the role; empty for a message that is left out."""
     return message.role if message is not None else ""

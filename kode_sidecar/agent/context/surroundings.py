@@ -21,7 +21,7 @@ _HEAD = "What follows has changed. It holds from here on, in place of what was s
 
 
 @dataclass(frozen=True)
-class Part:
+class PromptPart:
     """One thing that a system prompt says of the surroundings.
 
     `state` changes with it and is the same in all languages of `text`. `ours`: `text` contains
@@ -38,11 +38,11 @@ class SystemPrompt:
     """A system prompt, and what it says of the surroundings, by name."""
 
     text: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, PromptPart]
 
 
 @dataclass(frozen=True)
-class Change:
+class PromptChange:
     """The text about parts that changed, their new states, and whether all of it is ours."""
 
     text: str
@@ -52,35 +52,39 @@ class Change:
 
 def prompt_parts(
     prompts: PromptFiles, agent: AgentProfile, mode: str, surroundings: Surroundings
-) -> Mapping[str, Part]:
+) -> Mapping[str, PromptPart]:
     """Return what `system_prompt` says of the surroundings. Raises KodeError `ConfigInvalid`."""
     roots = [one_line(root) for root in surroundings.roots]
     folders = "\n".join(f"- {root}" for root in roots) or "- (no folder is open)"
     platform, editor = one_line(surroundings.platform), one_line(surroundings.editor) or "unknown"
     date = one_line(surroundings.date)
     parts = {
-        "mode": Part(mode, prompts.read(f"mode_{mode}"), ours=True),
-        "date": Part(date, f"Today: {date}", ours=True),
-        "project folders": Part(_digest(folders), f"Project folders:\n{folders}"),
-        "editor": Part(editor, f"Editor: {editor}"),
-        "platform": Part(platform, f"Platform: {platform}"),
+        "mode": PromptPart(mode, prompts.read(f"mode_{mode}"), ours=True),
+        "date": PromptPart(date, f"Today: {date}", ours=True),
+        "project folders": PromptPart(_digest(folders), f"Project folders:\n{folders}"),
+        "editor": PromptPart(editor, f"Editor: {editor}"),
+        "platform": PromptPart(platform, f"Platform: {platform}"),
     }
-    if surroundings.commands and "run_command" in agent.tools:
-        parts["commands"] = Part("on", prompts.read("commands"), ours=True)
+    if "run_command" in agent.tools and (surroundings.commands or surroundings.forbidden):
+        off = surroundings.forbidden
+        text = prompts.read("commands_off" if off else "commands")
+        parts["commands"] = PromptPart("off" if off else "on", text, ours=True)
     if agent.instructions:
-        parts["instructions"] = Part(_digest(agent.instructions), agent.instructions)
+        parts["instructions"] = PromptPart(_digest(agent.instructions), agent.instructions)
     for note in surroundings.notes:
         name = f"the notes of {one_line(note.root)}"
-        parts[name] = Part(_digest(note.text), project_notes(prompts, note))
+        parts[name] = PromptPart(_digest(note.text), project_notes(prompts, note))
     if surroundings.skills and "load_skill" in agent.tools:
         offered = [(one.about.id, one.about.description) for one in surroundings.skills]
-        parts["skills"] = Part(_digest(repr(offered)), skill_index(prompts, surroundings.skills))
+        parts["skills"] = PromptPart(
+            _digest(repr(offered)), skill_index(prompts, surroundings.skills)
+        )
     if surroundings.language_servers and "definition" in agent.tools:
-        parts["language servers"] = Part("on", prompts.read("language_servers"), ours=True)
+        parts["language servers"] = PromptPart("on", prompts.read("language_servers"), ours=True)
     return parts
 
 
-def states_of(parts: Mapping[str, Part]) -> dict[str, str]:
+def states_of(parts: Mapping[str, PromptPart]) -> dict[str, str]:
     """Return the states of the parts, by name."""
     return {name: part.state for name, part in parts.items()}
 
@@ -95,11 +99,11 @@ def known_states(first: Mapping[str, str], shown: Iterable[Message]) -> Mapping[
     return {name: state for name, state in known.items() if state is not None}
 
 
-def changes(known: Mapping[str, str], parts: Mapping[str, Part]) -> Sequence[Change]:
+def changes(known: Mapping[str, str], parts: Mapping[str, PromptPart]) -> Sequence[PromptChange]:
     """Return what to tell a model that knows these states: our own words first, then the rest."""
     gone = [name for name in known if name not in parts]
     new = {name: part for name, part in parts.items() if known.get(name) != part.state}
-    found: list[Change] = []
+    found: list[PromptChange] = []
     for ours in (True, False):
         these = {name: part for name, part in new.items() if part.ours == ours}
         texts = [part.text for part in these.values()]
@@ -108,7 +112,7 @@ def changes(known: Mapping[str, str], parts: Mapping[str, Part]) -> Sequence[Cha
             texts.append("\n".join(f"No longer there: {name}." for name in gone))
             states.update(dict.fromkeys(gone))
         if texts:
-            found.append(Change("\n\n".join([_HEAD, *texts]), states, ours))
+            found.append(PromptChange("\n\n".join([_HEAD, *texts]), states, ours))
     return found
 
 

@@ -18,6 +18,7 @@ from kode_sidecar.core.domain.change_set import (
     by_file,
 )
 from kode_sidecar.core.domain.hunk_state import HunkState
+from kode_sidecar.core.domain.message import DECISIONS
 from kode_sidecar.core.kernel.contracts import NewId
 from kode_sidecar.core.protocol.change_set import HunkDecision
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
@@ -282,7 +283,7 @@ class HunkLedger:
         known = [hunk for hunk in self._unreported.values() if hunk.turn_id in turn_ids]
         if not known:
             return None
-        return "What became of edits you proposed:\n" + "\n".join(map(verdict_line, known))
+        return DECISIONS + "\n".join(map(verdict_line, known))
 
     def _settle(
         self,

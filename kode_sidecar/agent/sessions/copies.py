@@ -15,6 +15,7 @@ from kode_sidecar.agent.sessions.files import JOB, SessionFolders
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.message import (
     KEEPS,
+    WORDS,
     Blob,
     Message,
     ResourceBlock,
@@ -193,11 +194,12 @@ class SessionCopies:
 
 
 def _with_kept(message: Message, copied: Mapping[str, str]) -> Message:
-    """Let a copied summary refer to the copy of the first message it keeps."""
-    first = copied.get(str(message.meta.get(KEEPS))) if message.is_summary else None
-    if first is None:
+    """Let a copied summary refer to the copies of the first messages that stay."""
+    if not message.is_summary:
         return message
-    return msgspec.structs.replace(message, meta={**message.meta, KEEPS: first})
+    named = {name: copied.get(str(message.meta.get(name))) for name in (KEEPS, WORDS)}
+    known = {name: first for name, first in named.items() if first is not None}
+    return msgspec.structs.replace(message, meta={**message.meta, **known})
 
 
 def _title_of_copy(title: str) -> str:

@@ -349,6 +349,7 @@ class Session:
         tools = self._setup.specs(options, options.mode, context)
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
+            self.totals.add(context.totals)
             raise answer_of(summary)
         async with self.stream.saving():
             event = self._setup.compactor.place(context, summary, tools)

@@ -1,17 +1,22 @@
 """Compaction (C11): ask the model for a summary and place it in the conversation as a message."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kode_sidecar.agent.context.compaction import (
     kept_from,
+    stays_beside,
     summary_content,
     summary_meta,
+    why_no_summary,
+    without_pictures,
+    words_from,
 )
-from kode_sidecar.agent.context.user_edits import only_pinned
+from kode_sidecar.agent.context.fitting import shortened_results
 from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.agent.turns.inspection import unwritten
 from kode_sidecar.agent.turns.prompt import reminder_input
 from kode_sidecar.agent.turns.services import SessionServices
 from kode_sidecar.core.domain.agent_event import (
@@ -22,7 +27,7 @@ from kode_sidecar.core.domain.agent_event import (
     PlanItem,
 )
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
-from kode_sidecar.core.domain.message import Message, TextBlock, texts_of
+from kode_sidecar.core.domain.message import LostUsage, Message, TextBlock, texts_of
 from kode_sidecar.core.domain.notice_codes import NoticeCode
 from kode_sidecar.core.kernel import MessageAssembler
 from kode_sidecar.core.kernel.contracts import (
@@ -35,6 +40,8 @@ from kode_sidecar.core.protocol.turn import ContextCompactResult
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
 
 _NOTHING_TO_SUM_UP = 2
+# After a failure the conversation must grow by this share before a summary is asked for again.
+_GROWN = 1.25
 
 
 @dataclass(frozen=True)
@@ -68,61 +75,80 @@ class Compactor:
         self._emit = emit
         self._plan = plan
         self._lost = lost
+        self._failed_at: tuple[str, float] = ("", 0.0)
 
     async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
         """Compact within a turn; return whether it was done. A failure is a notice to the user.
 
+        A model that would not sum up is not asked again before there is much more to sum up.
         Raises KodeError `Storage`.
         """
+        weight = context.fitted(tools, "none").whole.weight
+        model, failed_at = self._failed_at
+        if model == context.model and weight < _GROWN * failed_at:
+            return False
         summary = await self.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             if summary.code != "InvalidParams":
+                self._failed_at = (context.model, weight)
                 text = f"The conversation could not be summed up: {summary.message}"
                 self._tell_user(context, "CompactionFailed", text, level="warning")
             return False
+        self._failed_at = ("", 0.0)
         self.place(context, summary, tools)
-        for incoming in self._lost(context):
-            context.remember(incoming)
-        plan = self._plan()
-        if any(item.state != "done" for item in plan):
-            steps = "\n".join(f"- {item.state}: {item.text}" for item in plan)
-            context.remember(reminder_input(f"Your plan as it stands:\n{steps}"))
         return True
 
     async def ask(self, context: TurnContext, tools: Sequence[ToolSpec]) -> Summary | ErrorInfo:
-        """Ask for a summary. The request begins like the last one, which hosts have cached."""
+        """Ask for a summary. The request begins like the last one, which hosts have cached.
+
+        An answer that is none is asked for again: with less before it, then of the older half.
+        """
+        before = context.fitted(tools, "auto").whole.tokens
+        failed: ErrorInfo | None = None
+        spent: LostUsage | None = None
+        clock = self._services.clock
+        for dropped, kept, shorter in self._attempts(context):
+            if failed is None:
+                text = "Summing up the conversation to make room."
+                self._tell_user(context, "CompactingContext", text)
+            started = clock.monotonic()
+            shown = dropped if shorter else [*dropped, *kept]
+            answer = await self._question(context, tools, shown, shorter=shorter)
+            failed = _failure(answer, dropped)
+            if failed is None:
+                known = {
+                    "usage": answer.usage,
+                    "cost": answer.cost,
+                    "cost_usd": answer.cost_usd,
+                    "lost": spent.plus(answer.lost) if spent is not None else answer.lost,
+                    "duration_ms": round((clock.monotonic() - started) * 1000),
+                    "response_id": answer.response_id,
+                    "model": answer.model,
+                }
+                text = "\n\n".join(texts_of(answer.blocks))
+                return Summary(text, dropped, kept, before, known)
+            spent = _with(spent, answer)
+            if not _may_ask_again(failed):
+                break
+        if spent is not None:
+            context.owe(spent)
+        nothing = failure("InvalidParams", "There is nothing to sum up yet: go on first.")
+        return failed or nothing
+
+    def _attempts(
+        self, context: TurnContext
+    ) -> Iterator[tuple[Sequence[Message], Sequence[Message], bool]]:
+        """Yield what to sum up, what to keep, and whether the model gets less than all of it."""
         shown = context.shown
         kept = kept_from(shown, context.window, context.pinned)
         if kept < _NOTHING_TO_SUM_UP:
-            return failure("InvalidParams", "There is nothing to sum up yet: go on first.")
-        texts = self._services.compaction_texts()
-        before = context.fitted(tools, "none").whole.tokens
-        instruction = Message(
-            id="", session_id="", role="user", content=(TextBlock(text=texts.instruction),)
-        )
-        self._tell_user(context, "CompactingContext", "Summing up the conversation to make room.")
-        started = self._services.clock.monotonic()
-        question = context.fitted(tools, "none", [instruction])
-        answer = await self._answer(context, question.request)
-        if answer.error is not None and answer.error.code == "ContextOverflow":
-            context.was_too_long(question)
-            question = context.fitted(tools, "none", [instruction])
-            answer = await self._answer(context, question.request)
-        if answer.error is not None:
-            return answer.error
-        text = "\n\n".join(texts_of(answer.blocks))
-        if not text.strip():
-            return failure("EmptyAnswer", "the model wrote no summary.")
-        known = {
-            "usage": answer.usage,
-            "cost": answer.cost,
-            "cost_usd": answer.cost_usd,
-            "lost": answer.lost,
-            "duration_ms": round((self._services.clock.monotonic() - started) * 1000),
-            "response_id": answer.response_id,
-            "model": answer.model,
-        }
-        return Summary(text, shown[:kept], shown[kept:], before, known)
+            return
+        yield shown[:kept], shown[kept:], False
+        yield shown[:kept], shown[kept:], True
+        starts = (at for at in range(kept // 2, kept) if shown[at].role in ("user", "assistant"))
+        half = next(starts, kept)
+        if _NOTHING_TO_SUM_UP <= half < kept:
+            yield shown[:half], shown[half:], True
 
     def place(
         self, context: TurnContext, summary: Summary, tools: Sequence[ToolSpec]
@@ -131,22 +157,60 @@ class Compactor:
 
         Raises KodeError `Storage`.
         """
-        content = summary_content(self._services.compaction_texts(), summary.text, summary.dropped)
-        incoming = Incoming("user", content, summary_meta(summary.kept))
+        texts, dropped = self._services.compaction_texts(), summary.dropped
+        words = words_from(dropped, context.window)
+        content = summary_content(texts, summary.text, dropped, words)
+        incoming = Incoming("user", content, summary_meta(summary.kept, words))
         message = write_incoming(context, incoming, self._services.new_id, **summary.known)
-        beside = only_pinned(summary.dropped, context.pinned)
+        beside = stays_beside(dropped, context.pinned, words)
         context.show([message, *beside, *summary.kept])
         report_message(self._emit, message, context.turn_id)
+        self._say_again(context)
+        after = context.fitted(tools, "auto", [*map(unwritten, context.incoming(None))])
         event = ContextCompacted(
             turn_id=context.turn_id,
-            dropped_messages=len(summary.dropped),
+            dropped_messages=len(dropped) - len(beside),
             tokens_before=summary.tokens_before,
-            tokens_after=context.fitted(tools, "none").whole.tokens,
+            tokens_after=after.size.tokens,
             summary_message_id=message.id,
         )
         context.use = ContextUse(tokens=event.tokens_after, window=context.window)
         self._emit(event)
+        gone = [one for one in dropped if one.is_of_user and one not in beside]
+        if gone:
+            text = (
+                f"{len(gone)} older messages of yours are only in the summary now, for want of "
+                "room: your newest words stay as they are, up to a quarter of the model's window."
+            )
+            self._tell_user(context, "LeftOut", text)
         return event
+
+    def _say_again(self, context: TurnContext) -> None:
+        """Let the next request hold what the summary may have lost, and the plan as it stands."""
+        for incoming in self._lost(context):
+            context.remember(incoming)
+        plan = self._plan()
+        if any(item.state != "done" for item in plan):
+            steps = "\n".join(f"- {item.state}: {item.text}" for item in plan)
+            context.remember(reminder_input(f"Your plan as it stands:\n{steps}"))
+
+    async def _question(
+        self,
+        context: TurnContext,
+        tools: Sequence[ToolSpec],
+        shown: Sequence[Message],
+        *,
+        shorter: bool,
+    ) -> MessageAssembler:
+        """Ask for a summary of messages; the window is known to be smaller if they are refused."""
+        instruction = self._services.compaction_texts().instruction
+        asked = Message(id="", session_id="", role="user", content=(TextBlock(text=instruction),))
+        messages = [*map(without_pictures, shortened_results(shown) if shorter else shown)]
+        question = context.fitted(tools, "none", [asked], messages)
+        answer = await self._answer(context, question.request)
+        if answer.error is not None and answer.error.code == "ContextOverflow":
+            context.was_too_long(question)
+        return answer
 
     async def _answer(self, context: TurnContext, question: ModelRequest) -> MessageAssembler:
         assembler = MessageAssembler(lambda: "", context.turn_id, "")
@@ -164,6 +228,27 @@ class Compactor:
         self, context: TurnContext, code: NoticeCode, text: str, level: NoticeLevel = "info"
     ) -> None:
         self._emit(Notice(turn_id=context.turn_id, code=code, message=text, level=level))
+
+
+def _failure(answer: MessageAssembler, dropped: Sequence[Message]) -> ErrorInfo | None:
+    """Return why an answer cannot take the place of messages; None if it can."""
+    if answer.error is not None:
+        return answer.error
+    why = why_no_summary(answer.blocks, answer.finish_reason, dropped)
+    return failure("EmptyAnswer", f"the model's answer is no summary: {why}.") if why else None
+
+
+def _may_ask_again(error: ErrorInfo) -> bool:
+    """Whether less to read may help."""
+    return error.code in ("EmptyAnswer", "ContextOverflow", "ContentFiltered", "TooLarge")
+
+
+def _with(spent: LostUsage | None, answer: MessageAssembler) -> LostUsage | None:
+    """Return what was spent with an answer that is of no use."""
+    lost = answer.lost if spent is None else spent.plus(answer.lost)
+    if answer.usage is None:
+        return lost
+    return LostUsage(usage=answer.usage, cost=answer.cost, cost_usd=answer.cost_usd).plus(lost)
 
 
 def answer_of(error: ErrorInfo) -> KodeError:

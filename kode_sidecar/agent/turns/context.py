@@ -24,7 +24,7 @@ from kode_sidecar.core.domain.agent_event import ContextUse
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.event_parts import Effort
-from kode_sidecar.core.domain.message import Block, Message, Role
+from kode_sidecar.core.domain.message import Block, LostUsage, Message, Role
 from kode_sidecar.core.kernel import block_events, message_added, message_completed
 from kode_sidecar.core.kernel.contracts import (
     Clock,
@@ -180,6 +180,7 @@ class TurnContext:
         self._asked: Fitted | None = None
         self._refused: Message | None = None
         self.use: ContextUse | None = None
+        self._owed: LostUsage | None = None
         self._steering: list[Incoming] = []
         self._remembered: list[Incoming] = []
         self._added: list[Message] = []
@@ -231,7 +232,10 @@ class TurnContext:
 
     def commit(self, message: Message) -> None:
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
-        self._refused = message
+        self._refused = paid = message
+        owed = self._owed if message.role == "assistant" else None
+        if owed is not None:
+            message = msgspec.structs.replace(message, lost=owed.plus(message.lost))
         self._keep(message)
         self._refused = None
         self._conversation.add(message)
@@ -241,13 +245,19 @@ class TurnContext:
         self._leaf = message.id
         self._added.append(message)
         self._shown.append(message)
-        self.totals.add_message(message)
+        self.totals.add_message(paid)
+        self._owed = None if owed is not None else self._owed
         if message.role == "assistant" and self._asked is not None:
             used, size = message.usage, self._asked.size.tokens
             tokens = used.input_tokens + used.output_tokens if used else size
             self.use = ContextUse(tokens=tokens, window=self.window)
             asked, returned = self._asked, self._prompt.returns_thinking
             self._meter.answered(asked.request, asked.size, message, returns_thinking=returned)
+
+    def owe(self, spent: LostUsage) -> None:
+        """Add what was spent without a message: it is saved with the next answer."""
+        self.totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
+        self._owed = spent.plus(self._owed)
 
     def commit_refused(self) -> Message | None:
         """Write what the disk refused, so that what comes next stands below it.
@@ -264,10 +274,15 @@ class TurnContext:
         self._shown = list(messages)
 
     def fitted(
-        self, tools: Sequence[ToolSpec], tool_choice: ToolChoice, more: Sequence[Message] = ()
+        self,
+        tools: Sequence[ToolSpec],
+        tool_choice: ToolChoice,
+        more: Sequence[Message] = (),
+        shown: Sequence[Message] | None = None,
     ) -> Fitted:
-        """The next request as it would be now, with `more` at its end."""
-        request = self._prompt.request([*self._shown, *more], tools, tool_choice)
+        """The next request as it would be now, with `more` at its end, of `shown` if given."""
+        shown = self._shown if shown is None else shown
+        request = self._prompt.request([*shown, *more], tools, tool_choice)
         return fit(request, self.window, self._meter.estimate, self.pinned)
 
     def will_sum_up(self, fitted: Fitted) -> bool:

@@ -20,6 +20,11 @@ NEW_TOOLS = "newTools"
 """In `meta`: the names of tools that are offered from this message on, but not before."""
 REFUSED = "refused"
 """In the `meta` of a failed answer: why the host refused what it was sent (`refused_content`)."""
+"""In the `meta` of a failed answer: the code of the error if the host refused what it was sent."""
+WORDS = "words"
+"""In a summary's `meta`: the id of the oldest message of the user before it that stays as it is."""
+DECISIONS = "What became of edits you proposed:\n"
+"""How a reminder begins that holds what the user decided, with the user's comments."""
 KEEPS = "keeps"
 """In a summary's `meta`: the id of the first message before it that the model still sees."""
 
@@ -311,6 +316,15 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     def is_prompt(self) -> bool:
         """Whether the user opened a turn with it."""
         return self.role == "user" and self.meta.get("origin") not in OUR_ORIGINS
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether it holds the user's own words: a prompt, steering, or decisions on edits."""
+        if self.role != "user" or self.is_summary:
+            return False
+        texts = texts_of(self.content)
+        decided = bool(texts) and texts[0].startswith(DECISIONS)
+        return decided or self.is_prompt or self.origin == "steer"
 
     @property
     def waits_for_answer(self) -> bool:

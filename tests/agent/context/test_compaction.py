@@ -115,11 +115,15 @@ def test_what_the_user_just_said_is_kept_however_long_it_is() -> None:
 def test_a_summary_repeats_the_prompt_that_is_worked_on(locale: Locale) -> None:
     texts = compaction_texts(PromptFiles(find_prompts(), locale))
     dropped = [message("u1"), message("a1"), message("u2 do $this"), message("a2"), message("t2")]
-    said = summary_content(texts, "the gist, $5", dropped)
+    said = summary_content(texts, "the gist, $5", dropped, None)
     assert len(said) == 2
     assert said[0].text.endswith("\n\nthe gist, $5")
     assert said[1].text.endswith("\n\nu2 do $this")
-    assert len(summary_content(texts, "x", dropped[:2])) == 1
+    assert len(summary_content(texts, "x", dropped[:2], None)) == 1
+    assert len(summary_content(texts, "x", dropped, "u2 do $this")) == 1, "it is there itself"
+    long = [message("u", 20_000), message("t")]
+    quoted = summary_content(texts, "x", long, None)[1].text
+    assert "[12001 characters are left out]" in quoted
     assert summary_meta([]) == {"origin": "compaction"}
     assert summary_meta(dropped) == {"origin": "compaction", "keeps": "u1"}
     assert texts.instruction
