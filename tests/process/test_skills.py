@@ -54,7 +54,9 @@ async def test_a_model_loads_a_skill_and_one_of_its_files(home: Path, tmp_path: 
         answer(text("你好")),
         answer(text("again")),
     ]
-    async with sidecar(responses, roots=[tmp_path]) as world:
+    write(tmp_path, {"config.yaml": "commands: {run: 'off'}\n"})
+    environment = {"KODE_CONFIG": str(tmp_path / "config.yaml")}
+    async with sidecar(responses, roots=[tmp_path], environment=environment) as world:
         session = await world.session()
         await world.turn(session, "hello")
         assert "- `greeting` (Greeting): About greeting." in system(world.asked(0))
@@ -69,7 +71,7 @@ async def test_a_model_loads_a_skill_and_one_of_its_files(home: Path, tmp_path: 
         write_skill(home / "skills", "later")
         await world.turn(session, "and now?")
         assert system(world.asked()) == system(world.asked(0))
-        told = [str(message["content"]) for message in world.asked()["messages"]]
+        told = [str(message.get("content")) for message in world.asked()["messages"]]
         assert "`later`" in next(one for one in told if one.startswith("What follows has changed"))
 
 

@@ -39,6 +39,7 @@ _QUOTED_CHARS = 4_000
 _WORDS_SHARE = 0.25
 _WORDS_WEIGHT = 60_000.0
 _WHOLE_SUMMARY = 400
+_SHORT_SUMMARY = 200.0
 _REFUSES = re.compile(
     r"\W*(i('|\u2019)?m (very )?sorry|i am (very )?sorry|(i('|\u2019)?m|i am) (un|not )able"
     r"|sorry|i can('|\u2019)?t|i cannot|i won('|\u2019)?t|as an ai"
@@ -126,7 +127,8 @@ def why_no_summary(
     if len(text) < _WHOLE_SUMMARY and _REFUSES.match(text):
         return "the model refused"
     gist = Message(id="", session_id="", role="user", content=(TextBlock(text=text),))
-    if message_weight(gist) >= sum(map(message_weight, dropped)):
+    gone = sum(message_weight(one) for one in dropped if not one.is_of_user)
+    if message_weight(gist) >= max(gone, _SHORT_SUMMARY):
         return "it is longer than what it sums up"
     return ""
 
