@@ -160,12 +160,14 @@ async def test_auto_mode_applies_and_says_so(project: Path) -> None:
         assert "applied" in world.asked()["messages"][-1]["content"]
 
 
-async def test_plan_mode_offers_no_edit_tool(project: Path) -> None:
-    async with sidecar([answer(text("a plan"))], roots=[project]) as world:
+async def test_plan_mode_runs_no_edit_tool(project: Path) -> None:
+    responses = [answer(propose("plain.py", ("b = 2", "b = 20"))), answer(text("a plan"))]
+    async with sidecar(responses, roots=[project]) as world:
         session = await world.session(mode="plan")
         await world.turn(session, "plan")
-        names = [tool["function"]["name"] for tool in world.asked()["tools"]]
-        assert "propose_edit" not in names
+        (result,) = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
+        assert result.startswith("propose_edit was not run. In plan mode you only read")
+        assert (session.change_sets, world.editor.edits) == ({}, [])
 
 
 async def test_an_edit_of_a_closed_file_is_sent_unconfirmed(project: Path) -> None:

@@ -183,8 +183,7 @@ async def test_updates_of_sessions_here_and_of_earlier_processes(project: Path) 
         await check_update(world, session, project)
         await ask(world, "session/update", sessionId=session.session_id, mode="plan", title=None)
         await world.turn(session, "named anew")
-        offered = [tool["function"]["name"] for tool in world.asked()["tools"]]
-        assert "propose_edit" not in offered
+        assert "planning only" in world.asked()["messages"][0]["content"]
         shown = (await ask(world, "session/get", sessionId=session.session_id))["session"]
         assert (shown["title"], shown["mode"]) == ("named anew", "plan")
         await ask(world, "session/update", sessionId=session.session_id, mode=None)
