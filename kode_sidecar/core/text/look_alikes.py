@@ -52,14 +52,17 @@ def with_own_punctuation(there: str, old: str, new: str) -> str:
         changed = False
         for group in groups:
             kept = [sources[at] for at in group]
-            if any(_differs(there, new, sources, at) for at in group) and not _whole(
-                there, kept, old_pairs
+            if (
+                any(_differs(there, new, sources, at) for at in group)
+                and not _whole(there, kept, old_pairs)
+                and not _is_plain(there, new, sources, group)
             ):
                 changed = _let_go(sources, group) or changed
         used = {source: at for at, source in enumerate(sources) if source is not None}
         for whole in halves:
             rest = [used[at] for at in whole if at in used]
-            if 0 < len(rest) < len(whole) and not paired.issuperset(rest):
+            lost = 0 < len(rest) < len(whole) and not paired.issuperset(rest)
+            if lost and not _is_plain(there, new, sources, rest):
                 changed = _let_go(sources, rest) or changed
     return "".join(
         char if source is None else there[source] for char, source in zip(new, sources, strict=True)
@@ -103,6 +106,12 @@ def _whole(there: str, kept: Sequence[int | None], pairs: set[tuple[int, ...]]) 
 def _differs(there: str, new: str, sources: Sequence[int | None], at: int) -> bool:
     source = sources[at]
     return source is not None and there[source] != new[at]
+
+
+def _is_plain(there: str, new: str, sources: Sequence[int | None], at: Sequence[int]) -> bool:
+    """Return whether the text gets plain characters only: they cannot be mixed with others."""
+    chars = (new[one] if (own := sources[one]) is None else there[own] for one in at)
+    return all(char == folded(char) for char in chars)
 
 
 def _let_go(sources: list[int | None], group: Sequence[int]) -> bool:

@@ -89,6 +89,9 @@ def test_quotes_stay_whole_where_the_model_writes_some_as_they_are() -> None:
     before = '"""One.\n\nMore.\n"""\n'
     quote, new = "”””One.\n\nMore.\n”””", '"""Two.\n\nMore.\n”””'
     assert edited(before, quote, new) == before.replace("One", "Two")
+    assert edited("f(\n)\ng(\n)\n", "g（\n）", "g（\n1\n)\nh(\n）") == "f(\n)\ng(\n1\n)\nh(\n)\n"
+    half = '"""\na\nb\n'
+    assert edited(half, "”””\na\nb", '”””\na\nc = """C."""\nb') == '"""\na\nc = """C."""\nb\n'
 
 
 @pytest.mark.parametrize(
