@@ -351,7 +351,7 @@ class DeltaRuns:
 
     def _show(self, kind: int, text: str) -> None:
         if kind == TEXT:
-            self.has_text = self.has_text or not text.isspace()
+            self.has_text = self.has_text or bool(text.strip())
             self._events.append(TextDelta(text))
         elif kind == THINKING:
             self._events.append(ThinkingDelta(text))

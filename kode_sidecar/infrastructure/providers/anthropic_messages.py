@@ -28,6 +28,7 @@ from kode_sidecar.infrastructure.providers.anthropic_wire import (
 )
 from kode_sidecar.infrastructure.providers.event_decoder import PASSED_OVER, EventDecoder
 from kode_sidecar.infrastructure.providers.profiles import usage_event
+from kode_sidecar.infrastructure.providers.tool_call_assembly import free_id
 
 _STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -53,6 +54,7 @@ class MessagesDecoder(EventDecoder):
         self._has_nameless_call = False
         self._whole_input = ""
         self._signature: str | None = None
+        self._open_index: int | None = None
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
         for _, event in self._read_events(batch, decode_exact, decode_tolerant):
@@ -72,7 +74,8 @@ class MessagesDecoder(EventDecoder):
         self._close_block()
         runs = self._runs
         for leaked in runs.end_leaks(take_calls=not self._calls):
-            self._open_call(leaked.tool_use_id, leaked.name)
+            own = "" if leaked.tool_use_id in self._taken else leaked.tool_use_id
+            self._open_call(own, leaked.name)
             runs.add(self._calls - 1, leaked.arguments)
         if self._usage is not None:
             for_an_hour = written_for_an_hour(self._usage)
@@ -154,6 +157,7 @@ class MessagesDecoder(EventDecoder):
             case _:
                 pass
         self._kinds[index] = kind
+        self._open_index = index
 
     def _open_call(self, tool_use_id: str, name: str) -> None:
         number = self._calls
@@ -161,7 +165,8 @@ class MessagesDecoder(EventDecoder):
         if not name:
             self._has_nameless_call = True
             return
-        self._runs.put(ToolUseStarted(number, tool_use_id or f"toolu_{number}", name))
+        tool_use_id = tool_use_id or free_id("toolu_", number, self._taken)
+        self._runs.put(ToolUseStarted(number, tool_use_id, name))
 
     def _grow(self, index: int | None, delta: AnthropicDelta) -> None:
         kind = self._kinds.get(index)
@@ -178,7 +183,8 @@ class MessagesDecoder(EventDecoder):
         elif kind == THINKING:
             if delta.thinking:
                 self._runs.add(THINKING, delta.thinking)
-            elif delta.signature is not None:
+            elif delta.signature is not None and index == self._open_index:
+                # One that comes after its block would sign the next one, or an empty one.
                 self._signature = delta.signature
         elif kind != PASSED_OVER and delta.partial_json:
             self._whole_input = ""
@@ -187,6 +193,7 @@ class MessagesDecoder(EventDecoder):
 
     def _close_block(self) -> None:
         """Close the open block, if there is one; blocks never overlap."""
+        self._open_index = None
         if self._signature is not None:
             self._runs.put(ThinkingSigned(self._signature))
             self._signature = None

@@ -1,6 +1,7 @@
 """The built-in providers, which need only a key. Their models are those of `model_table`."""
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -33,10 +34,15 @@ _TAKE_LATE_TOOLS = ("kimi-k3", "kimi-k3.1-pro", "kimi-k3.1-pro-highspeed")
 def as_at_host(host: str, profile: ProviderProfile) -> ProviderProfile:
     """Return a provider with the features that its models have only at the vendor's own host.
 
-    Values set by the user stay.
+    Values set by the user stay. Of a host that nobody knows, a gateway perhaps, it is not assumed
+    that it takes `prompt_cache_key`: some answer 400 to every request that has it.
     """
     if host not in KNOWN_HOSTS:
-        return profile
+        known = host == urlsplit(OPENAI.base_url).hostname
+        dialects = {profile.dialect, *(model.dialect for model in profile.models)}
+        if known or profile.cache_key or "openai_responses" not in dialects:
+            return profile
+        return replace(profile, cache_key=False)
     models = tuple(_as_at_vendor(one) if one.id in _KIMI_ROWS else one for one in profile.models)
     return replace(profile, models=models)
 

@@ -5,7 +5,7 @@ call `finish`. A whole answer or an error body is fed as one event.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
@@ -23,6 +23,7 @@ from kode_sidecar.core.text.lenient_json import is_utf8
 from kode_sidecar.infrastructure.providers.answer_events import DeltaRuns
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
+from kode_sidecar.infrastructure.providers.tool_call_assembly import called_ids
 
 PASSED_OVER = -4
 """The kind of a block that is ignored, with all its deltas."""
@@ -37,7 +38,8 @@ class EventDecoder(ABC):
     """Decodes one answer of `provider`; `price` converts its usage into cost.
 
     `tool_names` are the tools that a call leaked into the text may name; without them text is
-    never held back. Neighbouring deltas of one `feed_many` become one event.
+    never held back. Neighbouring deltas of one `feed_many` become one event. `taken` are the ids
+    of calls in the conversation: a made-up one must differ from them.
     """
 
     _think_tags = False
@@ -49,10 +51,12 @@ class EventDecoder(ABC):
         tool_names: frozenset[str] = frozenset(),
         errors: ProviderErrors | None = None,
         provider: str = "",
+        taken: Collection[str] = (),
     ) -> None:
         self._errors = errors or ProviderErrors()
         self._price = price
         self._provider = provider
+        self._taken = frozenset(taken)
         self._runs = DeltaRuns(tool_names, think_tags=self._think_tags)
         self._done = False
         self._failed = False
@@ -64,7 +68,13 @@ class EventDecoder(ABC):
     def of(cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors) -> Self:
         """Return the decoder for the answer to a request."""
         names = frozenset(tool.name for tool in request.tools)
-        return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
+        return cls(
+            price=profile.price,
+            tool_names=names,
+            errors=errors,
+            provider=profile.provider,
+            taken=called_ids(request.messages),
+        )
 
     def _begin(self) -> None:
         """Reset the state for the start of an answer."""

@@ -1,6 +1,6 @@
 """Decodes the stream of OpenAI-compatible chat hosts into model events. Sans-IO."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Self
 
 from kode_sidecar.core.domain.model_event import FinishReason, ModelEvent, OpaqueData
@@ -53,9 +53,12 @@ class ChatDecoder(EventDecoder):
         tool_names: frozenset[str] = frozenset(),
         errors: ProviderErrors | None = None,
         provider: str = "",
+        taken: Collection[str] = (),
         needs_done: bool = False,
     ) -> None:
-        super().__init__(price=price, tool_names=tool_names, errors=errors, provider=provider)
+        super().__init__(
+            price=price, tool_names=tool_names, errors=errors, provider=provider, taken=taken
+        )
         self._reader = ChunkReader()
         self._needs_done = needs_done
         self._identity = AnswerIdentity()
@@ -77,7 +80,7 @@ class ChatDecoder(EventDecoder):
 
     def _begin(self) -> None:
         super()._begin()
-        self._calls = ToolCallAssembly()
+        self._calls = ToolCallAssembly(self._taken)
         self._started = False
         self._named_reasoning = False
         self._details = ReasoningDetails()
@@ -93,6 +96,8 @@ class ChatDecoder(EventDecoder):
         for data, chunk in self._read_events(batch, self._reader.exact, self._reader.tolerant):
             if chunk.id == identity.id:
                 identity.seen += 1
+                if identity.seen == _SECOND:
+                    identity.note_second(chunk)
             elif self._is_of_another_answer(chunk):
                 continue
             choices = chunk.choices
@@ -193,8 +198,12 @@ class ChatDecoder(EventDecoder):
         if choice is None:
             return
         self._usage = chunk.usage or choice.usage or self._usage
-        if choice.delta is not None:
-            self._grow(choice.delta)
+        delta, message = choice.delta, choice.message
+        if delta is not None and message is not None and choice.finish_reason is not None:
+            # A whole answer beside an empty delta (Perplexity): nothing came before.
+            delta = None if not any(_shape(delta)) and not self._runs.has_any else delta
+        if delta is not None:
+            self._grow(delta)
         elif choice.message is not None:
             calls, choice.message.tool_calls = choice.message.tool_calls, None
             self._grow(choice.message)
@@ -213,6 +222,10 @@ class ChatDecoder(EventDecoder):
             return "tool_calls" if self._calls.count else "other"
         reason = _FINISH_REASONS.get(self._raw_reason, "other")
         return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
+
+
+# The chunk of an answer that shows whether each of its chunks has a role.
+_SECOND = 2
 
 
 def _first(choices: list[OpenAIChoice]) -> OpenAIChoice | None:
@@ -236,12 +249,18 @@ class AnswerIdentity:
         self._changes = False
         self._role_left = False
         self._role_waits = False
+        self._role_stays = False
         self._opening: Any = None
 
     @property
     def lasts(self) -> bool:
         """True if the host gives an answer one id."""
         return self.seen > 1 and not self._changes and self.id is not None
+
+    def note_second(self, chunk: OpenAIChunk) -> None:
+        """Look whether the second chunk of an id has a role again: then a role begins nothing."""
+        delta = chunk.choices[0].delta if chunk.choices else None
+        self._role_stays = self._role_stays or (delta is not None and delta.role is not None)
 
     def begins(self, chunk: OpenAIChunk) -> bool:
         """Return whether a chunk whose id is not `id` begins another answer.
@@ -261,7 +280,7 @@ class AnswerIdentity:
             self._open(chunk, delta)
             return False
         if self.lasts:
-            begins = has_role
+            begins = has_role and not self._role_stays
         else:
             opens = choice is not None and choice.finish_reason is None
             begins = opens and has_role and self._role_left and _shape(delta) == self._opening

@@ -83,7 +83,8 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
     if request.max_tokens is not None:
         name = profile.names.max_tokens or habits.budget_name
         body[name] = budget(request.max_tokens, request, profile, body)
-    if request.cache_key and habits.takes_cache_key:
+    takes = habits.takes_cache_key if profile.cache_key is None else profile.cache_key
+    if request.cache_key and takes:
         body["prompt_cache_key"] = request.cache_key
     body["stream"] = request.stream
     if request.stream:

@@ -52,6 +52,8 @@ _LAST_EVENTS = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
+# Hosts close an answer with `response.completed` whose status says something else.
+_ENDS_OTHERWISE = ("incomplete", "failed", "cancelled")
 _INCOMPLETE: dict[str, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
@@ -81,7 +83,7 @@ class ResponsesDecoder(EventDecoder):
         super()._begin()
         self._head: ResponsesReply | None = None
         self._last: ResponsesReply | None = None
-        self._calls = ToolCallAssembly()
+        self._calls = ToolCallAssembly(self._taken)
         self._head_came_twice = False
         self._slots: list[_Slot] = []
         self._at_index: dict[int, _Slot] = {}
@@ -153,6 +155,8 @@ class ResponsesDecoder(EventDecoder):
 
     def _end(self, reply: ResponsesReply, status: str) -> None:
         """Read the last event: how the answer ended, and all of its items again."""
+        if status == "completed" and reply.status in _ENDS_OTHERWISE:
+            status = reply.status
         if status == "failed":
             self._fail(reply.error or {"message": "no reason was given"})
             return
@@ -161,6 +165,8 @@ class ResponsesDecoder(EventDecoder):
         output = reply.output or ()
         if len(output) > len(self._slots):
             self._read_unreported(output)
+        elif output and self._slots and self._slots[-1].kind == TEXT:
+            self._say_rest(self._slots[-1], fields_of(output[-1]))
         reply.status = status
         self._last, self._done, self._raw_reason = reply, True, _raw_reason(reply)
 
@@ -235,12 +241,20 @@ class ResponsesDecoder(EventDecoder):
             if "arguments" in item:
                 self._check_arguments(slot, text_of(item, "arguments"))
         elif slot.kind == TEXT:
-            if not slot.said:
-                self._grow(slot, parts_text(item.get("content")), None)
+            self._say_rest(slot, item)
             if phase := text_of(item, PHASE):
                 self._runs.put(TextMarked({PHASE: phase}))
         elif slot.kind == THINKING:
             self._close_reasoning(slot, item)
+
+    def _say_rest(self, slot: _Slot, item: Item) -> None:
+        """Add what the whole text of an item says beyond its deltas."""
+        whole, grown = parts_text(item.get("content")), "".join(slot.said).removeprefix("\n\n")
+        if not slot.said:
+            self._grow(slot, whole, None)
+        elif len(whole) > len(grown) and whole.startswith(grown):
+            slot.said.append(whole[len(grown) :])
+            self._runs.add(TEXT, whole[len(grown) :])
 
     def _close_reasoning(self, slot: _Slot, item: Item) -> None:
         if not slot.said:

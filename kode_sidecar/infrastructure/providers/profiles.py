@@ -77,9 +77,10 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     `forced_tools`: a call can be forced. `tool_schema` has no effect any more: all hosts get the
     same plain form. `most_pictures` go into one request; `without` are members that its host
     refuses; `streams` False: it answers as a whole only; `blank_reasoning`: reasoning that it gets
-    back may not be empty. `context_window` and `max_output` are in tokens;
-    None: unknown. `provider` names who runs the model: others refuse what it has signed. `body` has
-    more fields for every request. `cuts_silently`: its host cuts a long prompt without an error.
+    back may not be empty; `cache_key`: its host takes `prompt_cache_key`, None: as its dialect.
+    `context_window` and `max_output` are in tokens; None: unknown. `provider` names who runs the
+    model: others refuse what it has signed. `body` has more fields for every request.
+    `cuts_silently`: its host cuts a long prompt without an error.
     `efforts` has the request fields for each thinking effort, `effort` is the default one.
     `system_notes`: it takes system messages in mid-conversation; `late_tools`: with tools in them;
     None: as `builtin_providers` knows the host.
@@ -98,6 +99,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     without: tuple[Name, ...] = ()
     streams: bool = True
     blank_reasoning: bool = False
+    cache_key: bool | None = None
     tool_schema: Literal["", "json_schema", "mfjs"] = ""
     context_window: Tokens | None = None
     max_output: Tokens | None = None
@@ -160,6 +162,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeouts: TimeLimits = TimeLimits()
     cuts_silently: bool = False
     efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
+    cache_key: bool | None = None
 
     def model(self, model_id: str) -> ModelProfile:
         """Return the profile of a model id; a careful guess for an unknown id.
@@ -188,6 +191,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             timeouts=model.timeouts.over(self.timeouts),
             cuts_silently=model.cuts_silently or self.cuts_silently,
             efforts=model.efforts or self.efforts,
+            cache_key=self.cache_key if model.cache_key is None else model.cache_key,
         )
 
     def listed(self, model_id: str) -> ModelProfile | None:

@@ -42,7 +42,7 @@ _UNKNOWN_MODEL = re.compile(
     r"not found the model|model_not_found|no such model|unknown model"
     r"|models?\b.{0,120}?(not found|not exist|not a valid|no longer available|deprecated|retired)"
     r"|(invalid|unsupported|not a valid) model|not_found_error model:|no endpoints found for"
-    r"|模型.{0,80}?(不存在|已下线|未找到)",
+    r"|no models? (?:is |are )?(?:currently )?loaded|模型.{0,80}?(不存在|已下线|未找到)",
     re.IGNORECASE | re.DOTALL,
 )
 # OpenRouter has the model, but no provider behind it accepts this request.

@@ -81,7 +81,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     if request.max_tokens is not None:
         most = budget(request.max_tokens, request, profile, body)
         body["max_output_tokens"] = max(most, _LEAST_OUTPUT)
-    if request.cache_key:
+    if request.cache_key and profile.cache_key is not False:
         body["prompt_cache_key"] = request.cache_key
     body["stream"] = request.stream
     effort, told = thinking(request, profile)

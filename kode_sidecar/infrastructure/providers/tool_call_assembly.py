@@ -1,11 +1,12 @@
 """Assembles the fragments of a stream into tool calls. Sans-IO."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from kode_sidecar.core.domain.message import Message, ToolUseBlock
 from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     OpaqueData,
@@ -31,11 +32,13 @@ class ToolCallAssembly:
     """Turns fragments into `ToolUseStarted` and `ToolUseDelta`, whatever the host leaves out.
 
     A fragment belongs to the call of its index, else of its id, else to the newest call. A new id
-    and a name on an index in use open another call. The first id and name win.
+    and a name on an index in use open another call. The first id and name win. `taken` are the
+    ids in the conversation, which no made-up id repeats.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Collection[str] = ()) -> None:
         self._calls: list[_Call] = []
+        self._taken = taken
 
     @property
     def count(self) -> int:
@@ -66,7 +69,7 @@ class ToolCallAssembly:
         out: list[ModelEvent] = []
         for call in self._calls:
             if not call.is_open and call.name:
-                call.id = call.id or f"functions.{call.name}:{call.number}"
+                call.id = call.id or free_id(f"functions.{call.name}:", call.number, self._taken)
                 self._grow(call, "", out)
             if call.is_open and call.opaque:
                 out.append(OpaqueData(call.opaque, call.number))
@@ -78,7 +81,10 @@ class ToolCallAssembly:
 
     def add_complete(self, tool_use_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """Add a call that did not come in fragments; return its events."""
-        call = _Call(number=len(self._calls), wire_index=None, id=tool_use_id, name=name)
+        number = len(self._calls)
+        if tool_use_id in self._taken:
+            tool_use_id = free_id(f"functions.{name}:", number, self._taken)
+        call = _Call(number=number, wire_index=None, id=tool_use_id, name=name)
         self._calls.append(call)
         out: list[ModelEvent] = []
         self._grow(call, arguments, out)
@@ -113,6 +119,20 @@ class ToolCallAssembly:
         call = _Call(number=len(self._calls), wire_index=fragment.index)
         self._calls.append(call)
         return call
+
+
+def called_ids(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the ids of all calls in a conversation."""
+    blocks = (block for message in messages for block in message.content)
+    return frozenset(block.tool_use_id for block in blocks if isinstance(block, ToolUseBlock))
+
+
+def free_id(beginning: str, number: int, taken: Collection[str]) -> str:
+    """Return an id that no call of the conversation has; models count their calls through it."""
+    number += len(taken)
+    while f"{beginning}{number}" in taken:
+        number += 1
+    return f"{beginning}{number}"
 
 
 def _id(fragment: ToolCallDelta) -> str:

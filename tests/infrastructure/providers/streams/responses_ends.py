@@ -197,7 +197,7 @@ DAMAGE: dict[str, Stream] = {
     ),
     "an event before a call": stream(lost(), *created(), b"{", *FIND, CALLED),
     "an event in the text": stream(
-        said("Hel", notices=("StreamDamaged",)),
+        said("Hello", notices=("StreamDamaged",)),
         *created(),
         *HI[:3],
         json.dumps(HI[3])[:-3],
