@@ -28,6 +28,11 @@ def decomposed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFD", text)
 
 
+def forms(text: str) -> tuple[str, ...]:
+    """Return the text as it is, composed and decomposed, each once."""
+    return tuple(dict.fromkeys((text, composed(text), decomposed(text))))
+
+
 def canonical_spans(text: str, part: str) -> Iterator[tuple[int, int]]:
     """Yield where `part` stands in `text` in another form; whole letters only, ascending."""
     plain, wanted = composed(text), composed(part)

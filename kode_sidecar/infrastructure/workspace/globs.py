@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kode_sidecar.core.text.canonical import forms
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import read_regular
 from kode_sidecar.infrastructure.workspace.glob_pattern import GlobPattern
@@ -60,7 +61,7 @@ def parse_glob(pattern: str) -> tuple[list[GlobPattern], bool]:
     Raises KodeError `InvalidArguments`.
     """
     pattern = pattern.replace("\\", "/").removeprefix("./")
-    lines = _alternatives(pattern.removeprefix("!"))
+    lines = [one for line in _alternatives(pattern.removeprefix("!")) for one in forms(line)]
     wanted = [GlobPattern.parse(line, names_brackets=True) for line in lines]
     patterns = [found for found in wanted if found and not found.negated]
     if not patterns or len(patterns) < len(wanted):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kode_sidecar.core.text.canonical import forms
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES, compile_glob
 from kode_sidecar.infrastructure.workspace.paths import Location
@@ -39,7 +40,7 @@ def selector(query: SearchQuery, targets: tuple[Location, ...]) -> Callable[[Pat
 
 
 def pattern_arguments(query: SearchQuery) -> list[str]:
-    """Return flags for the pattern, and the pattern itself after `--`."""
+    """Return flags, and the pattern with letters as they are given, composed and decomposed."""
     text, regex = query.text, query.regex
     if "\n" in text and not regex:  # ripgrep would take the lines for alternatives
         text = re.sub(r"[\\.+*?()|\[\]{}^$#&~-]", r"\\\g<0>", text).replace("\n", r"\r?\n")
@@ -50,8 +51,8 @@ def pattern_arguments(query: SearchQuery) -> list[str]:
         *([] if regex else ["--fixed-strings"]),
         *(["--multiline"] if regex and ("\n" in text or r"\n" in text) else []),
         f"--max-count={query.max_results + 1}",
+        *(f"--regexp={one}" for one in forms(text)),
         "--",
-        text,
     ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -261,6 +262,14 @@ async def test_a_line_that_is_not_in_the_file_is_not_shown(project: Path, tmp_pa
     assert "needle-in" not in (await call(tool, query="needle")).content
     write(project, {"notes.txt": "needle-in-env\n"})
     assert "needle-in" in (await call(tool, query="needle")).content
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+async def test_letters_are_found_composed_and_decomposed(tmp_path: Path, form: Any) -> None:
+    nfd = unicodedata.normalize("NFD", "학점")
+    write(tmp_path, {"a.md": "body 학점\n", "b.md": f"body {nfd}\n"})
+    query = unicodedata.normalize(form, "학점")
+    assert await found(workspace(tmp_path), query) == ["a.md:1: body 학점", f"b.md:1: body {nfd}"]
 
 
 async def test_links_lead_nowhere(project: Path) -> None:
