@@ -126,6 +126,11 @@ def _wrong_answer(exchange: RequestExchange) -> str:
         if any(choice not in params.get("choices", ()) for choice in chosen):
             return f"{chosen!r} is not of the choices, word for word"
         return "more than one choice" if len(chosen) > 1 and not params.get("multi") else ""
+    if method == "kode/saveDocuments":
+        asked = [document.get("uri") for document in params.get("documents", ())]
+        if not isinstance(value, list):
+            return "`saved` is no list"
+        return "" if all(uri in asked for uri in cast(list[Any], value)) else "it saved other files"
     return "" if isinstance(value, bool) else f"`{_KNOWN[method]}` is neither true nor false"
 
 
