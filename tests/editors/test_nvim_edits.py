@@ -99,8 +99,7 @@ async def test_files_are_made_moved_and_deleted(play: Play) -> None:  # F1
         assert (root / "moved" / "菜单.js").exists()
         assert not (root / "菜单.js").exists()
         assert await nvim.lua("return Kode.text('新/file.js')") == NEW
-        assert not (root / "新").exists()
-        await nvim.lua("vim.api.nvim_buf_call(vim.fn.bufnr('新/file.js'), vim.cmd.write)")
+        await nvim.until("not vim.bo[vim.fn.bufnr('新/file.js')].modified")
         assert (root / "新" / "file.js").read_bytes() == NEW.encode()
 
 
@@ -114,8 +113,46 @@ async def test_a_closed_file_is_opened_before_it_is_edited(play: Play) -> None: 
         await nvim.until("Kode.states()[1] == 'applied'")
         mended = RECEIPT.replace("end = 1", "end = 2")
         assert await nvim.lua("return Kode.text('receipt.js')") == mended
-        assert (scene.root / "receipt.js").read_bytes() == RECEIPT.encode()
+        await nvim.until("not vim.bo[vim.fn.bufnr('receipt.js')].modified")
+        assert (scene.root / "receipt.js").read_bytes() == mended.encode()
         assert await nvim.lua("return vim.bo[vim.fn.bufnr('receipt.js')].buflisted")
+
+
+async def test_the_users_unsaved_work_stays_unsaved_beside_an_accepted_edit(play: Play) -> None:
+    edit = proposal("receipt.js", ("end = 1", "end = 2"))
+    async with play(answer(edit), answer(text("One."))) as scene:
+        nvim = scene.nvim
+        await nvim.lua("vim.cmd.edit('receipt.js')")
+        await nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, {'// mine'})")
+        await nvim.kode("ask", "Mend it")
+        await nvim.until("Kode.idle() and #require('kode.review').waiting() == 1")
+        await nvim.kode("accept", "all")
+        await nvim.until("Kode.states()[1] == 'applied'")
+        mended = "// mine\r\n" + RECEIPT.replace("end = 1", "end = 2")
+        assert await nvim.lua("return Kode.text('receipt.js')") == mended
+        assert await nvim.lua("return vim.bo[vim.fn.bufnr('receipt.js')].modified")
+        assert (scene.root / "receipt.js").read_bytes() == RECEIPT.encode()
+
+
+async def test_only_the_known_version_of_a_buffer_is_saved_and_nothing_is_asked(play: Play) -> None:
+    async with play(answer(text("Hi."))) as scene:
+        nvim, file = scene.nvim, scene.root / "receipt.js"
+        await nvim.lua("vim.cmd.edit('receipt.js')")
+        await nvim.kode("ask", "Hi")
+        await nvim.until("Kode.idle()")
+        await nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, {'// mine'})")
+        save = (
+            "local documents = require('kode.documents') local buffer = vim.fn.bufnr('receipt.js')"
+            " local version = documents.version(buffer) + (...) return #documents.save({{"
+            " uri = vim.uri_from_bufnr(buffer), version = version }})"
+        )
+        await nvim.lua("vim.cmd('buffer receipt.js')")
+        assert await nvim.lua(save, 1) == 0
+        assert file.read_bytes() == RECEIPT.encode()
+        foreign = b"// written by somebody else\n"
+        file.write_bytes(foreign)
+        assert await nvim.lua(save, 0) == 0
+        assert file.read_bytes() == foreign
 
 
 async def test_the_users_words_in_a_hunk_are_never_lost(play: Play) -> None:  # F1

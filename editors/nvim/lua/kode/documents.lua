@@ -29,10 +29,20 @@ function M.tell_encoding(buffer)
   end
 end
 
+-- When and how large the file of a buffer was written last.
+local function written(buffer)
+  local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buffer))
+  return stat and { stat.mtime, stat.size } or {}
+end
+
+-- The same of each buffer, as of its last read or write: what differs is somebody else's.
+local on_disk = {}
+
 --- Let the sidecar see a buffer.
 function M.attach(buffer)
   local client = process.client()
   if client and process.state.ready and belongs(buffer) then
+    on_disk[buffer] = on_disk[buffer] or written(buffer)
     M.tell_encoding(buffer)
     return vim.lsp.buf_attach_client(buffer, client.id)
   end
@@ -51,6 +61,7 @@ function M.watch()
   vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile', 'BufFilePost', 'BufWritePost' }, {
     group = group,
     callback = function(event)
+      on_disk[event.buf] = written(event.buf)
       if M.attach(event.buf) then
         require('kode.review').refresh_soon()
       end
@@ -131,6 +142,28 @@ end
 --- The version of a buffer that the sidecar was told last.
 function M.version(buffer)
   return vim.lsp.util.buf_versions[buffer]
+end
+
+--- Write buffers that still have the version that the sidecar knows, without asking the user.
+---@param documents { uri: string, version: integer }[]
+---@return string[] saved their URIs
+function M.save(documents)
+  local saved = {}
+  for _, document in ipairs(documents) do
+    local buffer = M.loaded(vim.uri_to_fname(document.uri))
+    if
+      buffer
+      and M.version(buffer) == document.version
+      and not vim.bo[buffer].readonly
+      and vim.deep_equal(on_disk[buffer], written(buffer))
+      and pcall(vim.api.nvim_buf_call, buffer, function()
+        vim.cmd('silent keepalt lockmarks write!')
+      end)
+    then
+      table.insert(saved, document.uri)
+    end
+  end
+  return saved
 end
 
 return M

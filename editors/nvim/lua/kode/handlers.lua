@@ -27,6 +27,9 @@ local handlers = {
   ['kode/openDocument'] = function(_, params)
     return { opened = require('kode.documents').open(params.uri) ~= nil }
   end,
+  ['kode/saveDocuments'] = function(_, params)
+    return { saved = require('kode.documents').save(params.documents) }
+  end,
   ['kode/permission/request'] = function(_, params)
     return answer_later(function()
       return require('kode.questions').permission(params)

@@ -86,6 +86,7 @@ local function kode_options(root)
       ask = vim.empty_dict(),
       changeSetReview = vim.empty_dict(),
       openDocument = vim.empty_dict(),
+      saveDocuments = vim.empty_dict(),
       editor = {
         diagnostics = vim.empty_dict(),
         definition = vim.empty_dict(),
