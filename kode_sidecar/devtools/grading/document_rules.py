@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from kode_sidecar.core.domain.hunk_state import UNSETTLED
+from kode_sidecar.core.domain.hunk_state import DONE, UNSETTLED
 from kode_sidecar.devtools.grading.talk import (
     Json,
     RequestExchange,
@@ -215,7 +215,7 @@ def _shown(talk: Talk, sent: SentDocumentEdit) -> bool:
 
 
 def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
-    """True if the sidecar's next `changeSet.updated` for the document counts no hunk as failed.
+    """True if the sidecar counts a hunk of the document as done, or undone, and none as failed.
 
     What comes after the next edit of the document is the verdict on that one.
     """
@@ -223,12 +223,13 @@ def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
     if answer is None:
         return False
     place, end, until = sent.exchange.request.place, _next_edit(talk, sent), answer.at + VERDICT
-    reported = (
-        states
-        for frame, uri, states in reported_states(talk)
+    states = {
+        state
+        for frame, uri, reported in reported_states(talk)
         if uri == sent.uri and place < frame.place < end and frame.at <= until
-    )
-    return not UNSETTLED.intersection(next(reported, UNSETTLED))
+        for state in reported
+    }
+    return bool(states & {*DONE, "undone"}) and not states & UNSETTLED
 
 
 def reported_states(talk: Talk) -> Iterator[tuple[TalkFrame, str, list[Any]]]:

@@ -67,6 +67,12 @@ def test_a_verdict_on_the_edit_that_is_sent_again_is_none_on_the_first() -> None
     assert len(found(applied_shown, *first, *again, verdict("applied"))) == 1
 
 
+def test_news_of_hunks_that_nobody_decided_is_no_verdict() -> None:
+    misplaced = (OPEN, EDIT, changed(2, "one\nONE\nthree\n"), applied("k1"))
+    for states in ((), ("proposed",), ("proposed", "diverged"), ("applied", "diverged")):
+        assert len(found(applied_shown, *misplaced, *map(verdict, states))) == 1
+
+
 def test_an_edit_may_be_reported_in_steps_or_together_with_typing() -> None:
     both = edit("k1", 1, (0, "ONE\n"), (2, "THREE\n"))
     steps = (changed(2, "one\ntwo\nTHREE\n"), changed(3, "ONE\ntwo\nTHREE\n"))
