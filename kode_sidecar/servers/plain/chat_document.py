@@ -120,6 +120,8 @@ class ChatDocument:
         if self._documents.get(self.uri) is not change.document and change.kind != "closed":
             return
         self._changed.set()
+        if self._answer is not None and change.kind in ("opened", "closed"):
+            self._answer.seen = 0  # another text, which may be older than the one written to
         if self._answer is not None and self._waiting is not None:
             question, choices, answer = self._waiting
             chosen = self._answer.ticked(self.text(), question, choices)

@@ -123,6 +123,32 @@ async def test_without_documents_the_answer_is_a_message(tmp_path: Path) -> None
         assert stock.said(str(chat))
 
 
+async def test_a_document_opened_with_an_older_text_gets_the_rest(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    script = [answer(text("Long "), hold("more"), text("story "), hold("end"), text("ends."))]
+    async with stock_client(script, roots=[file.parent], capabilities=BARE) as stock:
+
+        async def on_disk(words: str) -> Path:
+            """Wait until the file has these words: no message says so."""
+            folder = stock.world.home / "chats"
+            while True:
+                for one in folder.glob("*.md"):
+                    if words in one.read_text("utf-8"):
+                        return one
+                await stock.world.client.request("kode/ping", {}, HANG_SECONDS)
+
+        await stock.run("kode.ask", "tell")
+        await on_disk("Long")
+        stock.world.model.release("more")
+        chat = await on_disk("story")  # by now it knows that the first piece is there
+        older = chat.read_text("utf-8").replace("Long story ", "")
+        stock.world.editor.open(chat, older, language_id="markdown")
+        await stock.until(lambda: stock.chat_has("Long story"))
+        stock.world.model.release("end")
+        await stock.until(lambda: stock.chat_has("Long story ends.\n\n## You"))
+        assert stock.chat().text.count("## kode") == 1
+
+
 async def test_a_turn_is_stopped(tmp_path: Path) -> None:
     file = project(tmp_path)
     script = [answer(text("Long "), hold("never"), text("story"))]
