@@ -205,6 +205,7 @@ LATE_IMPORTS = {
         "kode_sidecar.lsp.language_server",
     ): "the loader thread: pygls, at the first request that it serves",
     ("verbs.verb_file", "tomllib"): "only for verbs of Gemini CLI",
+    ("boot.agent", "kode_sidecar.verbs.calls"): "only who calls a verb",
     ("boot.knowledge", "kode_sidecar.verbs.library"): "only who uses verbs, no job",
     ("boot.knowledge", "kode_sidecar.boot.verb_sources"): "only who uses verbs, no job",
     (

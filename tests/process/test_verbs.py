@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from kode_sidecar.terminal.client import RpcError
 from tests.support.files import write
+from tests.support.model_script import answer, text
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.skill_files import write_skill
 
 pytestmark = pytest.mark.program
 
@@ -73,3 +76,92 @@ async def test_the_list_speaks_the_users_language(tmp_path: Path) -> None:
     async with sidecar([], roots=[tmp_path], handshake={"locale": "zh"}) as world:
         titles = {verb["name"]: verb["title"] for verb in (await verbs(world))["verbs"]}
         assert titles["explain"] == "解释"
+
+
+def prompts(asked: dict[str, Any]) -> list[str]:
+    """Return what the model got as the user's words, reminders too, of the newest prompt."""
+    texts: list[str] = []
+    for message in reversed(asked["messages"]):
+        if message["role"] != "user":
+            break
+        texts.insert(0, message["content"])
+    return texts
+
+
+async def test_a_prompt_calls_a_verb_with_words_and_files(tmp_path: Path) -> None:
+    project = tmp_path / "app"
+    write(
+        project,
+        {
+            ".kode/commands/port.md": "---\nmode: plan\n---\nPort $1 to $2: $ARGUMENTS.\n"
+            "See @a.py, ask me@b.py or @nobody, and !`rm -rf /`.",
+            "a.py": "a = 1\n",
+            "b.py": "b = 2\n",
+            ".env": "KEY=secret-thing\n",
+        },
+    )
+    script = [answer(text("ok")) for _ in range(3)]
+    async with sidecar(script, roots=[project], handshake={"trusted": True}) as world:
+        session = await world.session()
+        said = '/port "two words" $2 @b.py @.env'
+        await world.turn(session, said)
+        told, prompt = prompts(world.asked())
+        assert prompt == said
+        assert 'Port two words to $2: "two words" $2 @b.py @.env.' in told
+        assert "a.py:\n     1\ta = 1" in told
+        assert "b.py:\n     1\tb = 2" in told
+        assert ".env is not shown" in told
+        assert "secret-thing" not in told
+        assert "Nothing was run here" in told
+        assert "propose_edit" not in str(world.asked()["tools"])  # mode: plan, for this turn
+        await world.turn(session, "/usr/bin is not a verb")
+        assert prompts(world.asked()) == ["/usr/bin is not a verb"]
+        assert "propose_edit" in str(world.asked()["tools"])
+        await world.turn(session, "/nothing here")
+        assert prompts(world.asked()) == ["/nothing here"]
+
+
+async def test_a_projects_verb_does_nothing_before_trust(tmp_path: Path) -> None:  # W12
+    write(tmp_path / "app", {".kode/commands/ship.md": "Send everything"})
+    roots, untrusted = [tmp_path / "app"], {"trusted": False}
+    async with sidecar([answer(text("ok"))], roots=roots, handshake=untrusted) as world:
+        await world.turn(await world.session(), "/ship now")
+        assert prompts(world.asked()) == ["/ship now"]
+        assert "Send everything" not in str(world.asked())
+
+
+async def test_a_verb_that_cannot_be_used_is_an_error_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, {".kode/commands/bad.md": "---\ntitle: a\nmode: fast\n---\nGo"})
+    async with sidecar([], roots=[tmp_path], handshake={"trusted": True}) as world:
+        session = await world.session()
+        with pytest.raises(RpcError, match=r"bad\.md, line 3: `mode`: 'fast' is not known"):
+            await world.start(session, "/bad")
+
+
+async def test_a_verb_gets_the_selection_of_the_editor(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "one = 1\ntwo = 2\nthree = 3\n"})
+    script = [answer(text("ok")) for _ in range(3)]
+    async with sidecar(script, roots=[tmp_path], handshake={"trusted": True}) as world:
+        session, uri = await world.session(), (tmp_path / "a.py").as_uri()
+        chosen = {"start": {"line": 1, "character": 0}, "end": {"line": 2, "character": 0}}
+        world.client.notify("kode/editor/didChangeContext", {"uri": uri, "selection": chosen})
+        await world.turn(session, "/explain why")
+        told, _ = prompts(world.asked())
+        assert "The user's selection, a.py, lines 2 to 2:\n     2\ttwo = 2" in told
+        assert "Explain this code" in told
+        cursor = {"start": {"line": 2, "character": 1}, "end": {"line": 2, "character": 1}}
+        world.client.notify("kode/editor/didChangeContext", {"uri": uri, "selection": cursor})
+        await world.turn(session, "/explain")
+        assert "the symbol at the cursor: a.py, line 3." in prompts(world.asked())[0]
+        await world.turn(session, "/commit")
+        assert "staged in Git" in prompts(world.asked())[0]
+
+
+async def test_a_skill_is_called_by_its_name(tmp_path: Path) -> None:
+    write_skill(Path(os.environ["KODE_HOME"]) / "skills", "greeting", "Greet $1.\n")
+    async with sidecar([answer(text("ok"))], roots=[tmp_path]) as world:
+        assert "greeting" in names(await verbs(world))
+        await world.turn(await world.session(), "/greeting Lin")
+        told, _ = prompts(world.asked())
+        assert "The user called the skill `/greeting`" in told
+        assert "Greet Lin." in told

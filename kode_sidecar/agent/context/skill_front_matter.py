@@ -34,12 +34,15 @@ _FENCE = r"---[ \t]*"
 _SPLIT = re.compile(rf"\A{_FENCE}\n(.*?)^{_FENCE}(?:\n|\Z)".encode(), re.DOTALL | re.MULTILINE)
 _ID = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,63}")
 
+_HINT = re.compile(rb"^(argument-hint:[ \t]*)([^\"'\s].*?)[ \t]*$", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class FrontMatter:
     """The metadata of a skill, each text on one line.
 
-    `permissions` is what it says it needs: a declaration that grants nothing.
+    `permissions` is what it says it needs: a declaration that grants nothing. `arguments` describes
+    what may follow its name in a prompt. `for_models` and `for_users`: who may call it.
     """
 
     id: str
@@ -47,6 +50,9 @@ class FrontMatter:
     description: str
     tags: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
+    arguments: str = ""
+    for_models: bool = True
+    for_users: bool = True
 
 
 def split_skill(data: bytes, name: str) -> tuple[bytes, bytes]:
@@ -75,7 +81,7 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
     Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
     """
     front, _ = split_skill(data, name)
-    fields = read_fields(front, name)
+    fields = read_fields(with_quoted_hint(front), name)
     own_name = fields.text("name", _MAX_NAME_CHARS)
     return FrontMatter(
         id=fields.id(own_name),
@@ -83,7 +89,17 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
         description=fields.text("description", MAX_DESCRIPTION_CHARS),
         tags=fields.texts("tags"),
         permissions=fields.texts("permissions"),
+        arguments=fields.text("argument-hint", _MAX_ITEM_CHARS)
+        if fields.has("argument-hint")
+        else "",
+        for_models=not fields.flag("disable-model-invocation", default=False),
+        for_users=fields.flag("user-invocable", default=True),
     )
+
+
+def with_quoted_hint(front: bytes) -> bytes:
+    """Return front matter with its `argument-hint` as a text: `[file] [reason]` is no YAML."""
+    return _HINT.sub(lambda found: found[1] + b"'" + found[2].replace(b"'", b"''") + b"'", front)
 
 
 def read_fields(front: bytes, name: str) -> "Fields":
@@ -140,6 +156,13 @@ class Fields:
     def has(self, field: str) -> bool:
         """Return whether a field is there and says something."""
         return self._values.get(field) not in (None, "")
+
+    def flag(self, field: str, *, default: bool) -> bool:
+        """Return a field that is `true` or `false`."""
+        given = self._values.get(field, "true" if default else "false")
+        if given not in ("true", "false"):
+            raise self.wrong(field, "expected true or false")
+        return given == "true"
 
     def text(self, field: str, limit: int) -> str:
         """Return a field as one line of at most `limit` characters."""

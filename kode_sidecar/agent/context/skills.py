@@ -1,7 +1,7 @@
 """Find the available skills by reading only the head of each `SKILL.md` (B8).
 
 A skill is a folder with a `SKILL.md`, in a folder of skills: the user's own, one that a
-configuration names, or `.kode/skills` of a project that the user trusts. The caller chooses which
+configuration names, or `.kode/skills` and `.agents/skills` of a project that the user trusts. The caller chooses which
 of them are searched; nothing else is touched. Links that lead out of a folder are refused.
 """
 
@@ -25,6 +25,8 @@ from kode_sidecar.infrastructure.workspace.paths import Location, locate, make_r
 
 SKILL_FILE = "SKILL.md"
 PROJECT_FOLDER = ".kode/skills"
+SHARED_FOLDER = ".agents/skills"
+"""The folder of skills that many tools read, in a project and in the user's own folder."""
 MAX_SKILLS = 200
 """The most folders of one source that are searched."""
 MAX_INDEX_BYTES = 16_000
@@ -103,6 +105,11 @@ class SkillCatalog:
         if self.problems and not near:
             hint += f" Not usable: {self.problems[0].told}"
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
+
+    @property
+    def for_models(self) -> tuple[Skill, ...]:
+        """The skills that a model may load by itself; the others are only the user's to call."""
+        return tuple(skill for skill in self.skills if skill.about.for_models)
 
     def only(self, ids: Collection[str]) -> "SkillCatalog":
         """Return a catalog of only these skills. Raises as `get` does."""

@@ -39,6 +39,7 @@ from kode_sidecar.agent.turns import (
     title_of,
     turn_active,
     turn_to_steer,
+    with_choices,
     write_opening,
 )
 from kode_sidecar.core.domain.agent_event import (
@@ -277,17 +278,20 @@ class Session:
     async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
         """Save a prompt and start its turn; on success the stream is held for the reply."""
         budget = await self._services.budgets.limits(params.budget)
-        self._check_may_start(params.model or self._options.model)
+        call = await self._services.call_verb(params.input)
+        params, options = with_choices(params, self._options, call)
+        self._check_may_start(params.model or options.model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
         blocks = prompt_blocks(params.input, self._services.new_id)
         place = prompt_place(self.conversation, params.parent_id, params.replaces)
         if not blocks:
             check_may_go_on(self.conversation, place.parent_id, stopped=self._stopped)
-        turn = self._new_turn(params, place.parent_id)
+        turn = self._new_turn(options, params, place.parent_id)
         self._budget.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
             async with self.stream.saving():
-                prompt_id = self._open_turn(turn, blocks, params, place)
+                said = call.text if call is not None else None
+                prompt_id = self._open_turn(turn, blocks, params, place, said)
                 self._turn = turn
                 self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
                 result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
@@ -313,15 +317,17 @@ class Session:
             text = "The conversation is being summed up; wait for the reply, or cancel the request."
             raise KodeError("TurnActive", text)
 
-    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
+    def _new_turn(
+        self, options: NewSession, params: TurnStartParams, parent_id: str | None
+    ) -> RunningTurn:
         turn_id = self._services.new_id("turn")
-        mode = params.mode or self._options.mode
+        mode = params.mode or options.mode
         context = self._setup.context(
-            self._options, turn_id, parent_id, mode, params.model, effort=params.effort
+            options, turn_id, parent_id, mode, params.model, effort=params.effort
         )
         self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
         started = self._services.clock.monotonic()
-        return RunningTurn(turn_id, context, mode, asyncio.Event(), started, CutOff())
+        return RunningTurn(turn_id, context, options, mode, asyncio.Event(), started, CutOff())
 
     def _open_turn(
         self,
@@ -329,12 +335,16 @@ class Session:
         blocks: tuple[Block, ...],
         params: TurnStartParams,
         place: PromptPlace,
+        said: str | None,
     ) -> str:
-        """Write and report the prompt, after its reminder; return the prompt's message id."""
+        """Write and report the prompt, after its reminder; return the prompt's message id.
+
+        `said` is the text of the verb that the prompt calls.
+        """
         # Before the first message there is nothing a reminder could refer to.
         decided = turn.context.reminder() if turn.context.leaf_id is not None else None
-        opening = self._setup.begin(self._options, turn, decided, blocks, params)
-        agent, new_id = self._options.agent.name, self._services.new_id
+        opening = self._setup.begin(turn, [decided, said], blocks, params)
+        agent, new_id = turn.options.agent.name, self._services.new_id
         prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
         self._setup.tell_no_folder(turn.id)
         self._setup.tell_refused(turn.id, prompt_id)
@@ -358,7 +368,7 @@ class Session:
         return compact_result(event)
 
     def _run(self, turn: RunningTurn) -> Coroutine[None, None, None]:
-        options = self._options
+        options = turn.options
         return run_to_end(
             turn,
             self._services,

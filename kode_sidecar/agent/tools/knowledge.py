@@ -45,6 +45,9 @@ def load_skill_tool(catalog: Callable[[], SkillCatalog], budget: int = SKILL_BYT
             return ToolOutcome(
                 ok=True, summary=f"Read {params.file} of the skill {skill.id}", content=text
             )
+        if not skill.about.for_models:
+            text = f"Only the user calls the skill `{skill.id}`: by `/{skill.id}` in a prompt."
+            raise KodeError("Denied", text)
         loaded = await asyncio.to_thread(load_skill, skill, budget)
         return ToolOutcome(
             ok=True,

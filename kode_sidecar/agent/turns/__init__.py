@@ -7,7 +7,7 @@ from kode_sidecar.agent.turns.context import (
     report_message,
     write_incoming,
 )
-from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of
+from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of, with_choices
 from kode_sidecar.agent.turns.services import (
     Budgets,
     OfferTools,
@@ -50,6 +50,7 @@ __all__ = [
     "title_of",
     "turn_active",
     "turn_to_steer",
+    "with_choices",
     "write_incoming",
     "write_opening",
 ]

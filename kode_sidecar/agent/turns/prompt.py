@@ -3,11 +3,13 @@
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from kode_sidecar.agent.context.reminders import EditorNote
+from kode_sidecar.agent.event_log import NewSession
 from kode_sidecar.core.domain.message import (
     NEW_TOOLS,
     OUR_ORIGINS,
@@ -20,10 +22,14 @@ from kode_sidecar.core.domain.message import (
     texts_of,
 )
 from kode_sidecar.core.kernel.contracts import Incoming, NewId
-from kode_sidecar.core.protocol.turn import TurnOptions
+from kode_sidecar.core.protocol.turn import ContextInspectParams, TurnOptions, TurnStartParams
 from kode_sidecar.errors import invalid_at
 
+if TYPE_CHECKING:
+    from kode_sidecar.agent.verbs.calls import VerbCall
+
 TITLE_LENGTH = 60
+Params = TypeVar("Params", TurnStartParams, ContextInspectParams)
 
 
 def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
@@ -57,6 +63,27 @@ def title_of(blocks: Sequence[Block]) -> str:
     text = next(iter(texts_of(blocks)), "")
     line = next((line.strip() for line in text.split("\n") if line.strip()), "")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+def with_choices(
+    params: Params, options: NewSession, call: "VerbCall | None"
+) -> tuple[Params, NewSession]:
+    """The params and options of a turn, with what the called verb chooses.
+
+    What the client says for the turn comes first. Raises KodeError `ConfigInvalid` if there is no
+    such agent.
+    """
+    if call is None:
+        return params, options
+    chosen = msgspec.structs.replace(
+        params,
+        mode=params.mode or call.mode,
+        model=params.model or call.model,
+        effort=params.effort or call.effort,
+    )
+    if call.agent is None:
+        return chosen, options
+    return chosen, replace(options, agent=options.defaults.profile(call.agent))
 
 
 _EDITOR_CONTEXT = "editorContext"

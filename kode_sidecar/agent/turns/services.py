@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.context.budget import BudgetedModel, stricter
@@ -42,6 +43,9 @@ from kode_sidecar.infrastructure.records.conversation_files import ConversationF
 from kode_sidecar.infrastructure.records.json_log import JsonLog
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
+if TYPE_CHECKING:  # loaded when a prompt calls a verb
+    from kode_sidecar.agent.verbs.calls import VerbCall
+
 
 @dataclass(frozen=True)
 class ToolScope:
@@ -57,6 +61,14 @@ class ToolScope:
 
 OfferTools = Callable[[AgentProfile, Mode], Sequence[Tool]]
 """The tools on offer to an agent in a mode, in its own fixed order."""
+
+CallVerb = Callable[[Sequence[Block]], Awaitable["VerbCall | None"]]
+"""Returns what a prompt `/name` calls, None if nothing. Raises KodeError."""
+
+
+async def _calls_nothing(_: Sequence[Block]) -> None:
+    return None
+
 
 Recall = Callable[[str, Collection[str]], Awaitable[MemoryNote | None]]
 """`(prompt, ids)`: what is remembered for a prompt, but for these. Raises KodeError."""
@@ -179,8 +191,8 @@ class SessionServices:
     user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
     for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
-    `save_artifact` stores what tools say beyond what the model reads, None: beside the session;
-    `save_accepted` is the setting of that name.
+    `call_verb` fills in what a prompt `/name` calls. `save_artifact` stores what tools say beyond
+    what the model reads, None: beside the session; `save_accepted` is the setting of that name.
     """
 
     model: ModelClient
@@ -207,6 +219,7 @@ class SessionServices:
     log: JsonLog
     provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]
+    call_verb: CallVerb = _calls_nothing
     beginnings: Beginnings = field(default_factory=Beginnings)
     run_turn: RunTurn = run_turn
     stream: bool = True

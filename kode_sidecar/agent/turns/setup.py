@@ -20,7 +20,12 @@ from kode_sidecar.agent.turns.compactor import Compactor
 from kode_sidecar.agent.turns.context import TokenMeter, TurnContext
 from kode_sidecar.agent.turns.inspection import edit_result, inspection, left_out, unwritten
 from kode_sidecar.agent.turns.prefix import FixedPrefix
-from kode_sidecar.agent.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
+from kode_sidecar.agent.turns.prompt import (
+    prompt_blocks,
+    prompt_input,
+    prompt_reminder,
+    with_choices,
+)
 from kode_sidecar.agent.turns.rereading import Rereading, why_anew
 from kode_sidecar.agent.turns.services import SessionServices, ToolScope, remembered_for
 from kode_sidecar.agent.turns.turn import RunningTurn, with_turn_key
@@ -248,11 +253,14 @@ class TurnSetup:
     ) -> ContextInspectResult:
         """The next request of the running turn, else of one below `parent_id`, and its parts."""
         if running is None:
+            call = await self._services.call_verb(params.input)
+            params, options = with_choices(params, options, call)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
             context = self.context(options, "", parent_id, mode, params.model, effort=params.effort)
             decided = self._change_sets.unreported(self.turn_ids(parent_id))
-            opening = self.opening(context, decided, blocks, {}, params.options)
+            said = [decided, call.text if call is not None else None]
+            opening = self.opening(context, said, blocks, {}, params.options)
             with suppress(KodeError):  # memory that fails is left out of a turn, too
                 ask = self._services.recall
                 remembered = await remembered_for(blocks, context.shown, ask)
@@ -273,24 +281,23 @@ class TurnSetup:
 
     def begin(
         self,
-        options: NewSession,
         turn: RunningTurn,
-        decided: str | None,
+        told: Sequence[str | None],
         blocks: tuple[Block, ...],
         params: TurnStartParams,
     ) -> list[Incoming]:
         """Return the opening of a turn, and fix how its request begins.
 
-        The opening says which tools the session did not offer at first.
+        The opening says which tools the session did not offer at first. `told` is as in `opening`.
         """
         context = turn.context
         meta = with_turn_key(params.meta, params.client_turn_key)
-        before = self._prefix.fix(context, self.tools(options, turn.mode, context))
+        before = self._prefix.fix(context, self.tools(turn.options, turn.mode, context))
         now = self._records.prefix
         assert now is not None, "it was fixed just now"
         if any(message.role == "assistant" for message in context.shown):
             self._rereading.expect(why_anew(before, now, self._services.traits(context.model)))
-        opening = self.opening(context, decided, blocks, meta, params.options)
+        opening = self.opening(context, told, blocks, meta, params.options)
         came = self._prefix.late_tools(context)
         if opening and came:
             first = opening[0]
@@ -314,20 +321,22 @@ class TurnSetup:
     def opening(
         self,
         context: TurnContext,
-        decided: str | None,
+        told: Sequence[str | None],
         blocks: tuple[Block, ...],
         meta: Mapping[str, Any],
         options: TurnOptions | None,
     ) -> list[Incoming]:
         """What a turn begins with: a reminder, if there is something to tell, and the prompt.
 
-        `decided` is what became of edits. Without blocks the turn goes on with what is there.
+        `told` is what became of edits, unless the session is new, and the text of a verb that the
+        prompt calls. Without blocks the turn goes on with what is there.
         """
-        told = [None if context.leaf_id is None else decided]
+        decided, *more = told
+        texts = [None if context.leaf_id is None else decided, *more]
         if options is not None:
-            told.append(self._services.koding_note(options))
+            texts.append(self._services.koding_note(options))
         note = self._services.editor_note() if blocks else None
-        reminder = prompt_reminder(told, note, context.shown)
+        reminder = prompt_reminder(texts, note, context.shown)
         found = [*self._changes(context), *([] if reminder is None else [reminder])]
         if blocks:
             found.append(prompt_input(blocks, meta, options))

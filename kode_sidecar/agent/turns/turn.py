@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kode_sidecar.agent.context.agents import AgentProfile
-from kode_sidecar.agent.event_log import SessionStream
+from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
 from kode_sidecar.agent.turns.services import SessionServices, recall
 from kode_sidecar.core.domain.agent_event import (
@@ -48,6 +48,7 @@ class RunningTurn:
 
     id: str
     context: TurnContext
+    options: NewSession
     mode: Mode
     saved: asyncio.Event
     started: float

@@ -23,6 +23,7 @@ from kode_sidecar.agent.context.skill_front_matter import (
     read_fields,
     split_skill,
     utf8,
+    with_quoted_hint,
 )
 from kode_sidecar.core.domain.event_parts import EFFORTS, Effort, Mode
 from kode_sidecar.core.protocol.process import VerbContext, VerbSource
@@ -36,8 +37,6 @@ _MAX_TEXT = 200
 _MODES = cast("tuple[Mode, ...]", get_args(Mode))
 _CONTEXTS = cast("tuple[VerbContext, ...]", get_args(VerbContext))
 _NAME = re.compile(rf"\w[\w.:-]{{0,{MAX_NAME_CHARS - 1}}}")
-# `argument-hint: [file] [reason]` is usual, and no YAML.
-_HINT = re.compile(rb"^(argument-hint:[ \t]*)([^\"'\s].*?)[ \t]*$", re.MULTILINE)
 
 T = TypeVar("T", bound=str)
 
@@ -94,7 +93,7 @@ def read_verb(data: bytes, place: VerbPlace) -> Verb:
         return _without_fields(utf8(data, place.file), place)
     front, rest = split_skill(data, place.file)
     body = _body(utf8(rest, place.file, first_line=3 + front.count(b"\n")), place)
-    fields = read_fields(_HINT.sub(_quoted, front) or b"{}", place.file)
+    fields = read_fields(with_quoted_hint(front) or b"{}", place.file)
     read = _FieldsOfVerb(fields)
     known = {} if place.foreign else read.choices(loosens=place.source != "project")
     return Verb(
@@ -106,10 +105,6 @@ def read_verb(data: bytes, place: VerbPlace) -> Verb:
         context=read.context(),
         **known,
     )
-
-
-def _quoted(found: re.Match[bytes]) -> bytes:
-    return found[1] + b"'" + found[2].replace(b"'", b"''") + b"'"
 
 
 def _without_fields(text: str, place: VerbPlace) -> Verb:

@@ -30,6 +30,7 @@ from kode_sidecar.agent.turns import (
 )
 from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox
 from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.message import Block, TextBlock
 from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Sampling, Tool
 from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.protocol.process import DoctorResult, ModelsListResult
@@ -46,6 +47,7 @@ from kode_sidecar.servers.boot.job_agent import JobAgent
 from kode_sidecar.servers.boot.system import Environment
 
 if TYPE_CHECKING:
+    from kode_sidecar.agent.verbs.calls import VerbCall
     from kode_sidecar.core.protocol.mcp import McpListResult
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
 
@@ -109,6 +111,7 @@ class Agent(JobAgent):
             position_encoding=self.workspace.position_encoding,
             roots=[str(root.path) for root in self.workspace.roots],
             servers=self.named_servers(),
+            home=self._environment.home,
         )
 
     async def list_models(self) -> ModelsListResult:
@@ -145,6 +148,7 @@ class Agent(JobAgent):
             limit_instruction=partial(self._prompts.read, "tool_limit"),
             edit_locks=self.edit_locks,
             tools=self._toolbox(Questions(editor, new_id, questions), new_id).tools,
+            call_verb=self._call_verb,
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
@@ -155,6 +159,19 @@ class Agent(JobAgent):
         loaded = self._loaded
         settings = loaded.settings
         return Sampling(settings.temperature, settings.top_p, chosen=loaded.chooses_sampling)
+
+    async def _call_verb(self, blocks: Sequence[Block]) -> "VerbCall | None":
+        """Return what a prompt calls; see `SessionServices.call_verb`."""
+        first = next(iter(blocks), None)
+        if not isinstance(first, TextBlock) or not first.text.startswith("/"):
+            return None
+        # Imported late: only who calls a verb pays for it.
+        from kode_sidecar.agent.verbs.calls import EditorState, VerbCalls  # noqa: PLC0415
+
+        state = EditorState(self.workspace, self._language, self._editor_context)
+        knowledge = self.knowledge
+        calls = VerbCalls(knowledge.verbs, knowledge.skills.catalog, self.workspace, state)
+        return await calls.called(blocks)
 
     def _toolbox(self, questions: Questions, new_id: NewId) -> Toolbox:
         return Toolbox(
@@ -221,7 +238,7 @@ class Agent(JobAgent):
             editor=self._editor_name,
             date=self._budgets.date(),
             notes=self._notes.read(),
-            skills=self.knowledge.skills.catalog().skills,
+            skills=self.knowledge.skills.catalog().for_models,
             language_servers=self._language.serves("definition"),
             commands=self._commands is not None,
             forbidden=self._loaded.settings.commands.mode == "off",

@@ -27,8 +27,12 @@ def examine(
     position_encoding: str = "",
     roots: Sequence[str] = (),
     servers: McpListResult | None = None,
+    home: Path | None = None,
 ) -> DoctorResult:
-    """Examine the installation, the settings and the `servers` of this process; no network."""
+    """Examine the installation, the settings and the `servers` of this process; no network.
+
+    `home` is the user's own folder, whose skills count.
+    """
     return DoctorResult(
         version=__version__,
         protocol_version=PROTOCOL_VERSIONS[0],
@@ -40,7 +44,7 @@ def examine(
             SettingView(name=name, value=value, source=source)
             for name, value, source in describe(loaded)
         ),
-        checks=tuple(_checks(loaded, [Path(root) for root in roots], servers)),
+        checks=tuple(_checks(loaded, home, [Path(root) for root in roots], servers)),
     )
 
 
@@ -54,7 +58,10 @@ def _platform() -> str:
 
 
 def _checks(
-    loaded: LoadedSettings, roots: Sequence[Path], servers: McpListResult | None
+    loaded: LoadedSettings,
+    home: Path | None,
+    roots: Sequence[Path],
+    servers: McpListResult | None,
 ) -> Iterator[Check]:
     settings = loaded.settings
     setup = set_up_providers(loaded)
@@ -67,7 +74,7 @@ def _checks(
     yield _folder_check("storage", settings.storage_root, "KODE_HOME")
     yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
     yield _memory_check(settings)
-    yield from _skill_checks(settings, roots)
+    yield from _skill_checks(settings, home, roots)
     yield from _mcp_checks(loaded) if servers is None else _server_checks(servers)
     yield from _command_checks(settings)
     yield _prompts_check()
@@ -119,10 +126,10 @@ def _memory_check(settings: Settings) -> Check:
     return Check(name="memory", ok=True, message=f"The mode of memory is {mode}{where}.")
 
 
-def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
+def _skill_checks(settings: Settings, home: Path | None, roots: Sequence[Path]) -> Iterator[Check]:
     """Check the skills of the user and of trusted folders."""
     catalog = SkillLibrary(
-        lambda: skill_sources(settings, roots, trusted=settings.trusted)
+        lambda: skill_sources(settings, home, roots, trusted=settings.trusted)
     ).catalog()
     for problem in catalog.problems:
         yield Check(name="skills", ok=False, message=problem.told)

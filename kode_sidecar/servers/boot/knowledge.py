@@ -57,10 +57,10 @@ class Knowledge:
         self._prompts = prompts
         self._roots = roots
         self._sources_of: tuple[Sequence[Path], bool] = (), False
-        self._sources = skill_sources(settings, (), trusted=False)
+        self._home = environment.home
+        self._sources = skill_sources(settings, self._home, (), trusted=False)
         self.skills = SkillLibrary(self._skill_sources)
         self._verbs: VerbLibrary | None = None
-        self._home = environment.home
         new_id, now = environment.new_id, environment.clock.timestamp
         self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), now)
         self.open_http = environment.hosts(lambda: open_memory_http)
@@ -93,7 +93,7 @@ class Knowledge:
         roots = [root.path for root in self._roots()]
         asked = roots, self._trusted()
         if asked != self._sources_of:
-            self._sources = skill_sources(self._settings, roots, trusted=asked[1])
+            self._sources = skill_sources(self._settings, self._home, roots, trusted=asked[1])
             self._sources_of = asked
         return self._sources
 
@@ -140,7 +140,9 @@ class Knowledge:
         """Answer `kode/verbs/list`. Raises KodeError `ConfigInvalid`."""
         from kode_sidecar.servers.boot.verb_sources import verbs_view  # noqa: PLC0415
 
-        return verbs_view(await asyncio.to_thread(self.verbs), trusted=self._trusted())
+        table = await asyncio.to_thread(self.verbs)
+        skills = await asyncio.to_thread(self.skills.catalog)
+        return verbs_view(table, skills, trusted=self._trusted())
 
     async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
         """Answer `kode/memory/list`. Raises KodeError `Storage`."""

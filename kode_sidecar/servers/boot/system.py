@@ -135,7 +135,7 @@ class System:
     def __init__(self) -> None:
         self.platform: str = platform.system()
         self.remembers_hosts = self.has_runs = True
-        self.home: Path | None = _home()
+        self.home: Path | None = home_folder()
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
         self.random: Callable[[], float] = random.random
@@ -177,7 +177,8 @@ class System:
         """Do nothing: there is no recording to close."""
 
 
-def _home() -> Path | None:
+def home_folder() -> Path | None:
+    """Return the user's own folder; None where the system does not know it."""
     try:
         return Path.home()
     except RuntimeError:  # no variable and no account says where it is

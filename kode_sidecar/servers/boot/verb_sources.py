@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from kode_sidecar.agent.context.skills import SKILL_FILE, Skill, SkillCatalog
 from kode_sidecar.agent.verbs.library import VerbFolder, VerbProblem, VerbTable
 from kode_sidecar.agent.verbs.verb_file import Verb
 from kode_sidecar.core.protocol import process as wire
@@ -56,10 +57,12 @@ def verb_folders(
     return folders
 
 
-def verbs_view(table: VerbTable, *, trusted: bool) -> wire.VerbsListResult:
-    """Return the answer to `kode/verbs/list`."""
+def verbs_view(table: VerbTable, skills: SkillCatalog, *, trusted: bool) -> wire.VerbsListResult:
+    """Return the answer to `kode/verbs/list`: verbs, and skills whose names are not taken."""
+    views = {skill.id: _skill_view(skill) for skill in skills.skills if skill.about.for_users}
+    views |= {verb.name: _view(verb) for verb in table.verbs}
     return wire.VerbsListResult(
-        verbs=tuple(map(_view, table.verbs)),
+        verbs=tuple([views[name] for name in sorted(views)]),
         problems=tuple(map(_problem_view, table.problems)),
         project_trusted=trusted,
     )
@@ -78,6 +81,18 @@ def _view(verb: Verb) -> wire.VerbView:
         mode=verb.mode,
         model=verb.model,
         effort=verb.effort,
+    )
+
+
+def _skill_view(skill: Skill) -> wire.VerbView:
+    return wire.VerbView(
+        name=skill.id,
+        title=skill.about.name,
+        description=skill.about.description,
+        source=skill.kind,
+        kind="skill",
+        arguments=skill.about.arguments or None,
+        uri=(skill.folder / SKILL_FILE).as_uri(),
     )
 
 

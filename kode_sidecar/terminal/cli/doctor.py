@@ -10,11 +10,12 @@ from kode_sidecar.core.protocol.process import Check, DoctorResult
 from kode_sidecar.core.settings import load_settings
 from kode_sidecar.servers.boot.build_info import build_info
 from kode_sidecar.servers.boot.doctor import examine
+from kode_sidecar.servers.boot.system import home_folder
 
 
 def doctor_command(options: argparse.Namespace) -> int:
     """Print the report; return 1 if a check failed."""
-    report = examine(load_settings(os.environ, env_file=options.env_file))
+    report = examine(load_settings(os.environ, env_file=options.env_file), home=home_folder())
     if options.online:
         # Imported late: only this check needs a client and a sidecar.
         from kode_sidecar.terminal.cli import inquiry  # noqa: PLC0415

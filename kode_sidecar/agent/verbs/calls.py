@@ -1,0 +1,123 @@
+"""A prompt `/name words` calls a verb or a skill: fill in its text for the model."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kode_sidecar.agent.context.skill_text import load_skill
+from kode_sidecar.agent.context.skills import Skill, SkillCatalog
+from kode_sidecar.agent.verbs.editor_state import EditorState
+from kode_sidecar.agent.verbs.library import VerbTable
+from kode_sidecar.core.domain.event_parts import Effort, Mode
+from kode_sidecar.core.domain.message import Block, ResourceBlock, TextBlock
+from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.shown_text import cut_line, number_lines, without_controls
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+_CALL = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
+_WORD = re.compile(r'"([^"]*)"|\'([^\']*)\'|(\S+)')
+_PLACE = re.compile(r"\$ARGUMENTS\b|\$([1-9])(?!\d)|\{\{args\}\}|\$\{input(?::[^{}]*)?\}")
+_FILE = re.compile(r"(?<![\w@.])@(?:\"([^\"\n]+)\"|([\w./\\-]*\w))")
+_MAX_FILES = 10
+_MAX_FILE_LINES = 400
+_MAX_LINE_CHARS = 2_000
+_RUNS = re.compile(r"(?:^|\s)!(?:`|\{)[^`}\n]+[`}]")
+_NOT_RUN = (
+    "[This verb was written for a tool that runs commands while it fills in the text. Nothing was "
+    "run here: what stands behind `!` is a command whose output you do not have.]"
+)
+
+
+@dataclass(frozen=True)
+class VerbCall:
+    """What a prompt called: the text for the model, and the choices that hold for the turn."""
+
+    name: str
+    text: str
+    agent: str | None = None
+    mode: Mode | None = None
+    model: str | None = None
+    effort: Effort | None = None
+
+
+@dataclass(frozen=True)
+class VerbCalls:
+    """Finds and fills in what prompts call. `table` and `skills` return what there is now."""
+
+    table: Callable[[], VerbTable]
+    skills: Callable[[], SkillCatalog]
+    workspace: Workspace
+    state: EditorState
+
+    async def called(self, blocks: Sequence[Block]) -> VerbCall | None:
+        """Return what a prompt calls; None for all others.
+
+        Only a name that exists is a call: `/usr/bin` and `/unknown` are text. Raises KodeError if
+        the file of a verb or skill of this name cannot be used.
+        """
+        first = next(iter(blocks), None)
+        found = _CALL.fullmatch(first.text.rstrip()) if isinstance(first, TextBlock) else None
+        if found is None:
+            return None
+        name, words = found[1], (found[2] or "").strip()
+        verb = (await asyncio.to_thread(self.table)).get(name)
+        if verb is None:
+            skills = await asyncio.to_thread(self.skills)
+            usable = (one for one in skills.skills if one.about.for_users)
+            skill = next((one for one in usable if one.id == name), None)
+            return None if skill is None else await asyncio.to_thread(_skill_call, skill, words)
+        attached = [block for block in blocks if isinstance(block, ResourceBlock)]
+        parts = [
+            f"[The user called the verb `/{name}`. What it asks you to do:]",
+            filled(verb.body, words),
+            *await self.state.told(verb.context, attached),
+            *await asyncio.to_thread(self._files, f"{verb.body}\n{words}"),
+        ]
+        if _RUNS.search(verb.body):
+            parts.append(_NOT_RUN)
+        text = "\n\n".join(parts)
+        return VerbCall(name, text, verb.agent, verb.mode, verb.model, verb.effort)
+
+    def _files(self, text: str) -> list[str]:
+        """Return the files that a text names with `@`, each once; other words are left alone."""
+        names = dict.fromkeys(found[1] or found[2] for found in _FILE.finditer(text))
+        told: list[str] = []
+        for name in list(names)[:_MAX_FILES]:
+            try:
+                document = self.workspace.document(name, purpose="read")
+                path = self.workspace.display_path(document.key)
+            except KodeError as error:
+                if error.code in ("Denied", "TooLarge"):
+                    told.append(f"[{name} is not shown: {without_controls(error.message)}]")
+                continue
+            told.append(_shown_file(path, document.lf_text))
+        return told
+
+
+def filled(body: str, words: str) -> str:
+    """Return a verb's text with the words of its call; what they hold is not filled in again."""
+    parts = [one or two or three for one, two, three in _WORD.findall(words)]
+
+    def value(found: re.Match[str]) -> str:
+        if not found[1]:
+            return words
+        number = int(found[1])
+        return parts[number - 1] if number <= len(parts) else ""
+
+    return _PLACE.sub(value, body)
+
+
+def _skill_call(skill: Skill, words: str) -> VerbCall:
+    loaded = load_skill(skill).text
+    head = f"[The user called the skill `/{skill.id}`. Follow it:]"
+    return VerbCall(skill.id, f"{head}\n\n{filled(loaded, words)}")
+
+
+def _shown_file(path: str, text: str) -> str:
+    lines = [cut_line(line.rstrip("\n"), _MAX_LINE_CHARS) for line in split_lines(text)]
+    shown = number_lines(lines[:_MAX_FILE_LINES], 1)
+    more = len(lines) - _MAX_FILE_LINES
+    cut = f"\n[{more} more lines: read_file shows them]" if more > 0 else ""
+    return f"{path}:\n{without_controls(shown)}{cut}"
