@@ -162,6 +162,13 @@ class Conversations:
         self._agent.attach_model(self._agent.open_model())
         self.sessions.attach(self._agent.run_session, self._agent.repair_session)
 
+    def check_verb(self, name: str) -> None:
+        """Raise KodeError `InvalidParams`, which lists all verbs, if there is none of this name."""
+        names = [verb.name for verb in self._agent.knowledge.verbs_now().verbs]
+        if name not in names:
+            text = f"There is no verb {name!r}; there are: {', '.join(names)}."
+            raise KodeError("InvalidParams", text)
+
     async def close(self) -> None:
         """End everything; other processes can then open the sessions."""
         for session_id in self.sessions.open_ids:
@@ -181,6 +188,7 @@ class Prompt:
     model: str | None = None
     agent: str | None = None
     mode: Mode | None = None
+    verb: str | None = None
     on_text: Callable[[str], None] | None = None
     on_event: Callable[[dict[str, Any]], None] | None = None
 
@@ -224,6 +232,8 @@ async def converse(prompt: Prompt) -> ChatResult:
     roots = [Path(root).absolute()] if isinstance(root, str) else []
     conversations = Conversations(loaded, roots, NoEditor(prompt.on_text, prompt.on_event))
     try:
+        if prompt.verb is not None:
+            conversations.check_verb(prompt.verb)
         session = await _session(conversations, prompt)
         messages = session.conversation.messages
         started, release = await session.start_turn(

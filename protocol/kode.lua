@@ -123,6 +123,8 @@
 ---
 --- `replaces` is the earlier prompt that this one edits: the turn starts at its parent and gets the next version. It needs no `parentId`; one that differs is refused.
 ---
+--- A first text that begins with `/name` of `kode/verbs/list` calls that verb: the model gets its text before the prompt. All other prompts are text, also those that begin with a slash.
+---
 --- An empty `input` continues after `max_tool_rounds`. The same `clientTurnKey` returns the same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta` and `options` are saved in the prompt's `meta`.
 ---@class kode.TurnStartParams
 ---@field sessionId string
@@ -1456,7 +1458,7 @@
 
 --- What a prompt that begins with `/name` calls: a verb, or (`kind`) a skill.
 ---
---- `title` is for menus. `arguments` describes what may follow the name. `context` is what of the editor's state goes with it: a client offers the verb where it has one of these. `source`: built in, the user's own, an open folder's, or a folder of the setting `skill_folders`. `uri` is its file. `agent`, `mode`, `model` and `effort` hold for the turn, unless `kode/turn/start` says otherwise.
+--- `title` is for menus. `arguments` describes what may follow the name. `context` is what of the editor's state goes with it: a client offers the verb where it has one of these. `source`: built in, the user's own, an open folder's, or a folder of the setting `skill_folders`. `uri` is its file. `agent`, `mode`, `model` and `effort` hold for the turn that it starts.
 ---@class kode.VerbView
 ---@field name string
 ---@field title string

@@ -1,11 +1,19 @@
 """Verbs over the real process: which there are, what a prompt `/name` comes to (F15)."""
 
+import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
+from kode_sidecar.terminal.chat.commands import ChatCommands
+from kode_sidecar.terminal.chat.completion import PromptCompleter
+from kode_sidecar.terminal.chat.words import ENGLISH
 from kode_sidecar.terminal.client import RpcError
 from tests.support.files import write
 from tests.support.model_script import answer, text
@@ -165,3 +173,30 @@ async def test_a_skill_is_called_by_its_name(tmp_path: Path) -> None:
         told, _ = prompts(world.asked())
         assert "The user called the skill `/greeting`" in told
         assert "Greet Lin." in told
+
+
+async def test_one_new_file_is_in_the_menu_of_every_door(tmp_path: Path) -> None:
+    project, state = tmp_path / "app", Path(os.environ["KODE_HOME"])
+    project.mkdir()
+    write(state, {"commands/fresh.md": "---\ntitle: Fresh\narguments: '[what]'\n---\nFresh $1"})
+    async with sidecar([], roots=[project]) as world:
+        listed = names(await verbs(world))
+        assert "fresh" in listed
+        commands = ChatCommands(world.client, cast("Any", None), ENGLISH, {})
+        completer = PromptCompleter(project, ENGLISH, list)
+        completer.verbs = commands.verbs
+        assert await commands.calls("/fresh")
+        typed = Document("/")
+        menu = [one.text for one in completer.get_completions(typed, CompleteEvent())]
+        assert {f"/{name}" for name in listed} <= {*menu}
+    asked = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "kode_sidecar", "ask", "--verb", "no-such", "--root", str(project)],
+        env={**os.environ, "KIMI_API_KEY": "sk-test"},
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=HANG_SECONDS,
+    )
+    assert asked.returncode != 0
+    assert f"there are: {', '.join(listed)}." in asked.stderr

@@ -77,6 +77,19 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
       const file = uri ?? editor()?.document.uri;
       return file && chat.attach(attachments.file(file));
     },
+    verb: async () => {
+      const { verbs } = await sidecar.request("kode/verbs/list", {});
+      const items = verbs.map((verb) => ({ label: `/${verb.name}`, description: verb.title, detail: verb.description, verb }));
+      const title = vscode.l10n.t("Run a verb or a skill");
+      const chosen = await vscode.window.showQuickPick(items, { title, matchOnDescription: true, matchOnDetail: true });
+      if (!chosen) return;
+      const hint = chosen.verb.arguments;
+      const words = hint ? await vscode.window.showInputBox({ title: chosen.label, placeHolder: hint }) : "";
+      if (words === undefined) return;
+      await chat.focus();
+      const text = `${chosen.label} ${words}`.trim();
+      await sessions.send(text, [{ type: "text", text }]);
+    },
     addProblems: () => {
       const at = editor();
       return at && chat.attach(attachments.problems(at.document.uri));

@@ -1,7 +1,7 @@
 """Find the available skills by reading only the head of each `SKILL.md` (B8).
 
 A skill is a folder with a `SKILL.md`, in a folder of skills: the user's own, one that a
-configuration names, or `.kode/skills` and `.agents/skills` of a project that the user trusts. The caller chooses which
+configuration names, or one in a project that the user trusts. The caller chooses which
 of them are searched; nothing else is touched. Links that lead out of a folder are refused.
 """
 

@@ -70,16 +70,16 @@ def with_choices(
 ) -> tuple[Params, NewSession]:
     """The params and options of a turn, with what the called verb chooses.
 
-    What the client says for the turn comes first. Raises KodeError `ConfigInvalid` if there is no
-    such agent.
+    They come before the client's, which it may send with every turn. Raises KodeError
+    `ConfigInvalid` if there is no such agent.
     """
     if call is None:
         return params, options
     chosen = msgspec.structs.replace(
         params,
-        mode=params.mode or call.mode,
-        model=params.model or call.model,
-        effort=params.effort or call.effort,
+        mode=call.mode or params.mode,
+        model=call.model or params.model,
+        effort=call.effort or params.effort,
     )
     if call.agent is None:
         return chosen, options

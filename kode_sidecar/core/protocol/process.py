@@ -231,8 +231,7 @@ class VerbView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     `title` is for menus. `arguments` describes what may follow the name. `context` is what of the
     editor's state goes with it: a client offers the verb where it has one of these. `source`:
     built in, the user's own, an open folder's, or a folder of the setting `skill_folders`. `uri` is
-    its file. `agent`, `mode`, `model` and `effort` hold for the turn, unless
-    `kode/turn/start` says otherwise.
+    its file. `agent`, `mode`, `model` and `effort` hold for the turn that it starts.
     """
 
     name: str

@@ -28,6 +28,9 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     `replaces` is the earlier prompt that this one edits: the turn starts at its parent and gets the
     next version. It needs no `parent_id`; one that differs is refused.
 
+    A first text that begins with `/name` of `kode/verbs/list` calls that verb: the model gets its
+    text before the prompt. All other prompts are text, also those that begin with a slash.
+
     An empty `input` continues after `max_tool_rounds`. The same `client_turn_key` returns the same
     turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of
     `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model

@@ -57,7 +57,8 @@ COMMANDS = (
 def available_commands(more: Sequence[Command] = ()) -> Json:
     """Return the update that lists all commands, and `more`."""
     listed: list[Json] = []
-    for command in (*COMMANDS, *more):
+    ours = {command.name for command in COMMANDS}
+    for command in (*COMMANDS, *(one for one in more if one.name not in ours)):
         told: Json = {"name": command.name, "description": command.about}
         listed.append({**told, "input": {"hint": command.hint}} if command.hint else told)
     return {"sessionUpdate": "available_commands_update", "availableCommands": listed}

@@ -1,13 +1,14 @@
-"""What the MCP servers of a session offer to its prompts: commands, and resources with `@`.
+"""What a session offers to its prompts: verbs, and commands and resources of MCP servers.
 
 The server expands `/server:prompt words`; a resource `@server:uri` is read and attached.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from kode_sidecar.core.domain.message import PromptBlock, TextBlock
 from kode_sidecar.core.protocol.mcp import McpBlocks, McpListResult, McpPromptParams, McpReadParams
+from kode_sidecar.core.protocol.process import VerbView
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.core.text.uris import named_resources
 from kode_sidecar.servers.acp.commands import Command, available_commands
@@ -19,7 +20,8 @@ _NOT_IN_WORDS = re.compile(r"[^\w.-]+")
 class ServerOffers:
     """Lists what is known of the offers; a server starts only when something is asked of it.
 
-    `listed` returns the servers, None if there are none; `notify` sends an update to the client.
+    `listed` returns the servers, None if there are none; `notify` sends an update to the client;
+    `verbs` returns what a prompt `/name` calls.
     """
 
     def __init__(
@@ -28,16 +30,22 @@ class ServerOffers:
         fill: Callable[[McpPromptParams], Awaitable[McpBlocks]],
         read: Callable[[McpReadParams], Awaitable[McpBlocks]],
         notify: Callable[[Json], None],
+        verbs: Callable[[], Sequence[VerbView]],
     ) -> None:
         self._listed = listed
         self._fill = fill
         self._read = read
         self._notify = notify
+        self._verbs = verbs
         self._told: Json | None = None
 
     def announce(self, *, again: bool = False) -> None:
         """Send the commands to the client, if they have changed or `again` is set."""
-        commands = available_commands(tuple(_prompts(self._listed())))
+        verbs = [
+            Command(one.name, f"{one.title}: {one.description}", one.arguments or "")
+            for one in self._verbs()
+        ]
+        commands = available_commands((*verbs, *_prompts(self._listed())))
         if again or commands != self._told:
             self._told = commands
             self._notify(commands)

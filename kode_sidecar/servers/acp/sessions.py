@@ -227,6 +227,7 @@ class AcpSessions:
         session = self._known(params.session_id)
         self._check_signed_in()
         opened = self._open[session.id]
+        opened.agent.offers.announce()
         texts = [block.text for block in params.prompt if isinstance(block, TextContent)]
         command = parse_command(texts[0].strip()) if len(params.prompt) == 1 and texts else None
         if command is not None:

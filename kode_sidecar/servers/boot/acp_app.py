@@ -181,7 +181,9 @@ class AcpApp:
             lambda params: agent.mcp().prompt(params),
             lambda params: agent.mcp().read(params),
             editor.notify,
+            lambda: agent.knowledge.verbs_now().verbs,
         )
+        agent.knowledge.verbs_now()  # reads the files here, where nobody waits for them
         agent.named_servers()  # loads the server code here, where nobody waits for it
 
         def begin() -> None:

@@ -138,11 +138,13 @@ class Knowledge:
 
     async def list_verbs(self) -> wire.VerbsListResult:
         """Answer `kode/verbs/list`. Raises KodeError `ConfigInvalid`."""
+        return await asyncio.to_thread(self.verbs_now)
+
+    def verbs_now(self) -> wire.VerbsListResult:
+        """Return verbs and skills of now; blocks. Raises KodeError for broken built-in prompts."""
         from kode_sidecar.servers.boot.verb_sources import verbs_view  # noqa: PLC0415
 
-        table = await asyncio.to_thread(self.verbs)
-        skills = await asyncio.to_thread(self.skills.catalog)
-        return verbs_view(table, skills, trusted=self._trusted())
+        return verbs_view(self.verbs(), self.skills.catalog(), trusted=self._trusted())
 
     async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
         """Answer `kode/memory/list`. Raises KodeError `Storage`."""

@@ -20,7 +20,7 @@ EFFORTS: tuple[str, ...] = get_args(Effort)
 @dataclass
 class ChatCommands:
     """Runs the commands. `chosen` are model, mode and effort of the next turns, else `settings`.
-    `offered` are the models of the last list.
+    `offered` are the models of the last list, `verbs` what `/name` can call, with descriptions.
 
     Methods that ask the sidecar raise RpcError and ConnectionLost.
     """
@@ -31,6 +31,7 @@ class ChatCommands:
     chosen: dict[str, str]
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     offered: list[str] = field(default_factory=list[str])
+    verbs: dict[str, str] = field(default_factory=dict[str, str])
 
     def now(self, name: str) -> str:
         """Return the `model` or `mode` of the next turn."""
@@ -121,12 +122,27 @@ class ChatCommands:
                 for row in told["rows"]:
                     self.terminal.line("  " + self._usage_line(row.get("model", "—"), row), "dim")
 
+    async def calls(self, name: str) -> bool:
+        """Return whether a prompt that begins with `/name` calls a verb, perhaps a new one."""
+        if name not in self.verbs:
+            await self.list_verbs()
+        return name in self.verbs
+
+    async def list_verbs(self) -> None:
+        """Ask what a prompt `/name` can call."""
+        told = await self.client.request("kode/verbs/list", {})
+        self.verbs.clear()
+        for verb in told["verbs"]:
+            about = " ".join([verb.get("arguments", ""), verb["title"] + ":", verb["description"]])
+            self.verbs[f"/{verb['name']}"] = one_line(about)
+
     async def skills(self) -> None:
         """Show a line for each skill, and one for each invalid skill."""
         told = await self.client.request("kode/skills/list", {})
         for skill in told["skills"]:
             self.terminal.line(one_line(f"{skill['id']}: {skill['description']}"))
-        for problem in told["problems"]:
+        verbs = await self.client.request("kode/verbs/list", {})
+        for problem in (*told["problems"], *verbs["problems"]):
             self.terminal.line(f"⚠ {one_line(problem['message'])}", "red")
         if not told["skills"]:
             self.terminal.line(self.words.no_skills)

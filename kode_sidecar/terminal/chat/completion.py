@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,13 +70,15 @@ def _rank(path: str, wanted: str) -> int | None:
 class PromptCompleter(Completer):
     """Completes commands, their arguments and mentions, but no other text.
 
-    `models` returns the names known so far; `servers` are the MCP servers, once known.
+    `models` returns the names known so far; `servers` are the MCP servers, `verbs` what `/name` can
+    call, once known.
     """
 
     def __init__(self, root: Path, words: Words, models: Callable[[], Sequence[str]]) -> None:
         self.files = FileNames(root)
         self.servers: ChatServers | None = None
         self._models = models
+        self.verbs: Mapping[str, str] = {}
         self._commands = dict(_COMMAND.findall(words.help))
 
     def get_completions(
@@ -88,7 +90,7 @@ class PromptCompleter(Completer):
         command, blank, argument = before.partition(" ")
         if before.startswith("/") and not blank:
             more = self.servers.commands() if self.servers else {}
-            for name, about in (self._commands | more).items():
+            for name, about in (more | {**self.verbs} | self._commands).items():
                 if name.startswith(command):
                     yield Completion(name, -len(command), display_meta=about)
         elif blank and command in ("/model", "/mode") and " " not in argument:

@@ -137,6 +137,8 @@ class ChatConversation:
         self._root = Path(handshake.roots[0])
         await self._sessions.begin()
         await self._servers.begin(doctor)
+        if self._keyboard.interactive:
+            await self._commands.list_verbs()
         text = self._words.welcome.format(
             version=doctor["version"],
             model=self._commands.now("model"),
@@ -165,13 +167,15 @@ class ChatConversation:
                 await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
             case "/redo":
                 await self._stepping(self._undo.redo(self._session))
-            case "/review":
+            case "/review" if not argument:
                 await self._decide()
             case "/continue":
                 return await self._turn(None)
             case _ if self._servers.named(name):
                 return await self._turn(self._servers.filled(name, argument))
-            case _ if name.startswith("/") and "/" not in name[1:]:
+            case _ if _is_name(name) and await self._commands.calls(name):
+                return await self._turn(self._content(prompt))
+            case _ if _is_name(name):
                 self._terminal.line(words.unknown_command.format(name=name), "yellow")
             case _:
                 return await self._turn(self._content(prompt))
@@ -331,3 +335,8 @@ class ChatConversation:
         count = len(waiting_hunks(self._session))
         if count:
             self._terminal.line(self._words.waiting.format(count=count), "yellow")
+
+
+def _is_name(word: str) -> bool:
+    """Return whether a word is `/name`, and no path."""
+    return word.startswith("/") and "/" not in word[1:]

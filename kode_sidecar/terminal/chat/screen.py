@@ -347,6 +347,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
         history.folder = folder
         completer.servers = servers
         commands.offered = models
+        completer.verbs = commands.verbs
         screen.show_status(status)
         status.now = commands.now
 

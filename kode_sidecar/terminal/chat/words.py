@@ -18,7 +18,7 @@ class Words:
 /session list    the latest sessions of this folder
 /session ID      go on in one of them (its first letters will do); /session new begins one
 /fork [NUMBER]   go on in a copy of this session, or in one that ends before that prompt
-/review          decide what still waits
+/review          decide what still waits; /review WORDS calls the verb of this name
 /undo [skip]     take back what was applied last; again: what was before (skip: not what conflicts)
 /redo            put back what was taken back last
 /usage           tokens and money of this session and of today
@@ -142,7 +142,7 @@ CHINESE = Words(
 /session list    列出此文件夹最近的会话
 /session ID      继续其中一个（ID 的前几位即可）；/session new 开始新的会话
 /fork [编号]     在当前会话的副本中继续，或从该提问之前分出
-/review          决定尚未处理的修改
+/review          决定尚未处理的修改；/review 加文字则调用同名指令
 /undo [skip]     撤销最近应用的修改；再次输入则继续往前（skip：略过有冲突的）
 /redo            恢复最近撤销的修改
 /usage           当前会话与今天的 token 用量和费用

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kode_sidecar.core.settings import client_agent, load_settings
 from kode_sidecar.core.text.shown_text import visible, without_controls
+from kode_sidecar.errors import KodeError
 from kode_sidecar.ide_chat import ChatResult, Prompt, converse
 from kode_sidecar.servers.boot.provider_setup import usable_model
 from kode_sidecar.terminal.cli.inquiry import latest_session, whole_id
@@ -28,12 +29,13 @@ def ask(options: argparse.Namespace) -> int:
         session = latest_session(options)
     loaded = load_settings(os.environ)
     prompt = Prompt(
-        _with_attachment(" ".join(options.prompt)),
+        _with_attachment(_question(options)),
         session or None,
         meta={"projectRoot": str(root)},
         model=usable_model(loaded, options.model),
         agent=options.agent or client_agent(loaded),
         mode=options.mode,
+        verb=options.verb or None,
         on_text=None if options.json else _print,
     )
     result = asyncio.run(converse(prompt))
@@ -46,6 +48,15 @@ def ask(options: argparse.Namespace) -> int:
         return 0
     sys.stderr.write(f"kode-sidecar: the answer is not whole: {result['stop_reason']}\n")
     return _INCOMPLETE
+
+
+def _question(options: argparse.Namespace) -> str:
+    words = " ".join(options.prompt)
+    if options.verb:
+        return f"/{options.verb} {words}".rstrip()
+    if not words:
+        raise KodeError("InvalidParams", "Nothing is asked: give a PROMPT or --verb NAME.")
+    return words
 
 
 def _print(text: str) -> None:

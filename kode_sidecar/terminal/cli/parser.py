@@ -186,7 +186,10 @@ def _add_ask(commands: CommandParsers) -> None:
         description="Asks once and prints the answer, then what it proposes as a diff. Nobody is "
         "asked anything, no file is written. What is piped in goes along as an attachment.",
     )
-    ask.add_argument("prompt", metavar="PROMPT", nargs="+", help="what is asked")
+    ask.add_argument("prompt", metavar="PROMPT", nargs="*", help="what is asked")
+    ask.add_argument(
+        "--verb", metavar="NAME", default="", help="by this verb or skill; an unknown one lists all"
+    )
     _add_root(ask)
     where = ask.add_mutually_exclusive_group()
     where.add_argument(

@@ -234,3 +234,23 @@ async def test_a_delta_costs_little_more_than_its_least(
         assert told["params"]["update"].pop("messageId")
         least = json.dumps(told, separators=(",", ":")).encode() + b"\n"
         assert len(chunk) <= 1.2 * len(least)
+
+
+async def test_verbs_are_in_the_menu_and_called_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # F15
+    async with acp_world(tmp_path, monkeypatch, [answer(text("Done."))]) as world:
+        client = world.client
+        session_id = await client.new(world.project)
+        menu = {
+            one["name"]: one
+            for one in client.of_kind("available_commands_update")[-1]["availableCommands"]
+        }
+        assert menu["explain"]["input"] == {"hint": "[要看的内容]"}
+        own = tmp_path / "home" / "commands"
+        own.mkdir(parents=True, exist_ok=True)
+        (own / "fresh.md").write_text("Fresh $1\n")
+        await client.prompt(session_id, "/fresh fish")
+        told = client.of_kind("available_commands_update")[-1]["availableCommands"]
+        assert {one["name"] for one in told} == {*menu, "fresh"}
+        assert "Fresh fish" in str(world.asked())

@@ -339,26 +339,45 @@ local more = {
   context = { 'edit', 'undo' },
 }
 
+-- What a prompt `/name` can call, by name; the process has the list.
+local function prompts()
+  local answer = require('kode.client').ask('kode/verbs/list')
+  local found = {}
+  for _, verb in ipairs(answer and answer.verbs or {}) do
+    found[verb.name] = verb
+  end
+  return found
+end
+
+-- Send `/name words`, with the selection, to the chat.
+local function call_prompt(name, words, call)
+  if not prompts()[name] then
+    return vim.notify(('kode: there is no :Kode %s'):format(name), vim.log.levels.ERROR)
+  end
+  ask(session(), { '/' .. name, unpack(words) }, call)
+end
+
 --- Run the command with what Neovim gives it.
 function M.run(call)
   local words = vim.list_slice(call.fargs)
   local name = table.remove(words, 1) or 'chat'
-  local verb = verbs[name]
-  if not verb then
-    return vim.notify(('kode: there is no :Kode %s'):format(name), vim.log.levels.ERROR)
-  end
   call.buffer = vim.api.nvim_get_current_buf()
   task.run(function()
-    verb(words, call)
+    local verb = verbs[name]
+    if verb then
+      verb(words, call)
+    else
+      call_prompt(name, words, call)
+    end
   end)
 end
 
--- The resources of MCP servers; nobody starts a process for them, nor waits long.
-local function resources()
+-- What a function asks of the process; nobody starts one for that, nor waits long.
+local function asked(list)
   local found
   if require('kode.process').client() then
     task.run(function()
-      found = require('kode.attachments').resources()
+      found = list()
     end)
     vim.wait(1000, function()
       return found ~= nil
@@ -375,11 +394,11 @@ function M.complete(lead, line)
   end) or 1
   local candidates
   if #words - first <= 1 then
-    candidates = vim.tbl_keys(verbs)
+    candidates = vim.tbl_keys(vim.tbl_extend('force', asked(prompts), verbs))
   elseif words[first + 1] == 'add' then
     candidates = vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
     if vim.startswith(lead, '@') then
-      vim.list_extend(candidates, resources())
+      vim.list_extend(candidates, asked(require('kode.attachments').resources))
     end
   else
     candidates = more[words[first + 1]] or {}
