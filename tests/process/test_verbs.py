@@ -121,10 +121,11 @@ async def test_a_prompt_calls_a_verb_with_words_and_files(tmp_path: Path) -> Non
         assert ".env is not shown" in told
         assert "secret-thing" not in told
         assert "Nothing was run here" in told
-        assert "propose_edit" not in str(world.asked()["tools"])  # mode: plan, for this turn
+        assert "planning only" in str(world.asked()["messages"])  # mode: plan, for this turn
         await world.turn(session, "/usr/bin is not a verb")
-        assert prompts(world.asked()) == ["/usr/bin is not a verb"]
-        assert "propose_edit" in str(world.asked()["tools"])
+        *changed, prompt = prompts(world.asked())
+        assert prompt == "/usr/bin is not a verb"
+        assert "planning only" not in str(changed)
         await world.turn(session, "/nothing here")
         assert prompts(world.asked()) == ["/nothing here"]
 
