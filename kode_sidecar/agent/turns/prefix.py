@@ -69,7 +69,8 @@ class FixedPrefix:
                     spec = own  # sessions share it, so that it is encoded once
             self._specs[saved.name] = spec
         if tool is None:
-            tool = _unusable(Tool(saved.name, _AnyArguments, _never), mode)
+            tool = Tool(saved.name, _AnyArguments, _never, foreign=True)
+            tool = _unusable(tool, mode)
         return replace(tool, spec=spec, offered=True)
 
     def fix(self, context: TurnContext, tools: Sequence[Tool]) -> SessionPrefix | None:

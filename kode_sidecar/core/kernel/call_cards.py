@@ -25,7 +25,7 @@ def read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> tuple[Any, tuple
     if tool.accept is not None:
         return tool.accept(arguments), ()
     notes: tuple[str, ...] = ()
-    if tool.spec is None and tool.kind != "run":
+    if not tool.foreign and tool.kind != "run":
         arguments, notes = fitted(arguments, tool.params)
     return msgspec.convert(arguments, tool.params, strict=False), notes
 

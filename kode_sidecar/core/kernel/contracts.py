@@ -204,9 +204,10 @@ class Tool:
     `offered`; if it calls one anyway, `run` says why it does nothing.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     takes more than `params` describes parses its arguments with `accept`, which raises
-    msgspec.ValidationError; `run` then gets what `accept` returns. A tool of a user's MCP server
-    has its own `spec`. `kind` and `card` (called with what `run` gets) serve clients that do not
-    know the tool.
+    msgspec.ValidationError; `run` then gets what `accept` returns. `spec` is what the model is
+    told, if not what `params` says; the arguments of a `foreign` tool, which a user's MCP server
+    has, are taken as they are. `kind` and `card` (called with what `run` gets) serve clients that
+    do not know the tool.
     """
 
     name: str
@@ -217,6 +218,7 @@ class Tool:
     ends_turn: bool = False
     offered: bool = True
     spec: ToolSpec | None = None
+    foreign: bool = False
     kind: ToolKind = "other"
     card: Callable[[Any], CallCard] | None = None
 

@@ -150,7 +150,7 @@ class ToolRun:
             params, notes = read_arguments(tool, call.input)
         except msgspec.ValidationError as error:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
-            if tool.spec is None:
+            if not tool.foreign:
                 text += f" Its arguments are {arguments_of(tool.params)}."
             return tool_failure(failure("InvalidArguments", text))
         try:

@@ -99,7 +99,7 @@ def _finder(servers: Servers, session_id: str, names: Sequence[str], user: User)
         f"{about}\n\nServers: {', '.join(names)}.",
         msgspec.json.schema(McpParams),
     )
-    return Tool("mcp", McpParams, run, spec=spec, card=_card)
+    return Tool("mcp", McpParams, run, spec=spec, foreign=True, card=_card)
 
 
 async def _agreed(servers: Servers, name: str, call: ToolCall, ask: AskUser) -> None:
@@ -166,7 +166,13 @@ def _direct(found: Found, user: User) -> Tool:
     schema = found.tool.input_schema or {"type": "object", "properties": {}}
     spec = ToolSpec(found.name, f"{about}\n(In the words of the MCP server {name}.)", schema)
     card = CallCard(f"Call {found.tool.name} of the MCP server {name}")
-    return Tool(found.name, _AnyArguments, run, accept=dict, spec=spec, card=lambda _: card)
+    return Tool(
+        *(found.name, _AnyArguments, run),
+        accept=dict,
+        spec=spec,
+        foreign=True,
+        card=lambda _: card,
+    )
 
 
 async def _called(

@@ -41,9 +41,11 @@ async def test_calls_as_other_agents_write_them(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.py").write_bytes(b"one\ntwo\nthree\n")
     calls = [tool_call(name, given) for name, given, _ in CALLS]
-    script = [answer(*calls), answer(text("ok"))]
+    # From the second turn on the tools are those that the session began with.
+    script = [answer(text("hello")), answer(*calls), answer(text("ok"))]
     async with sidecar(script, roots=[tmp_path]) as world:
         session = await world.session()
+        await world.turn(session, "hello")
         await world.turn(session, "go")
         told = results(world)
         wrong = [
