@@ -140,7 +140,8 @@ async def recorded(folder: Path, http: BadServer) -> Stranger:
         assert told[1].endswith("42"), told
         assert told[2].endswith("well"), told
         assert "go.py" in told[3], told
-        assert "tool.progress" in [event["type"] for event in world.events()]
+        grown = [frame.body for frame in world.client.frames if b'"kode/delta"' in frame.body]
+        assert any(b"it ran with" in body for body in grown)  # while it ran
     assert found.touched.exists()
     assert any(headers.get("x-key") == TOKEN for _, headers in http.asked)
     assert any(headers.get("authorization") == f"Bearer {MEMORY_KEY}" for _, headers in http.asked)
