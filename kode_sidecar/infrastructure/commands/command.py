@@ -34,13 +34,14 @@ class CommandLimits:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """A program to run, with its folder, environment and limits."""
+    """A program to run, with its folder, environment and limits; its `errors` go to its output."""
 
     program: Path
     arguments: Sequence[str]
     folder: Path
     environment: Mapping[str, str]
     limits: CommandLimits
+    errors: bool = True
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ async def run_program(
             env=wanted.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if wanted.errors else subprocess.DEVNULL,
             **options,
         )
     except (OSError, ValueError) as error:
