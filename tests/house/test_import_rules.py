@@ -26,7 +26,7 @@ ROWS = {
     "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (
         *(("sessions",), ("turns",), ("edits",), ("permissions",), ("event_log",)),
-        *(("scouts",), ("tools", "verbs"), ("context",)),
+        *(("reviews",), ("scouts",), ("tools", "verbs"), ("context",)),
     ),
     "jobs": (("batch",), ("run",)),
     "servers": (("boot",), ("acp", "plain"), ("lsp",)),
@@ -52,7 +52,7 @@ SEES_ONLY = {
 SEEN_ONLY_BY = {
     "settings": {"boot", "cli", "ide_chat", "recording"},
     "client": {"demo", "chat", "cli", "recording"},
-    "scouts": {"boot", "turns", "run"},
+    "scouts": {"boot", "turns", "run", "reviews"},
     "batch": {"cli"},
     "recording": {"__main__", "cli", "grading"},
 }
@@ -71,7 +71,7 @@ CLOSED_ROOMS = {
         "plain",
         "recording",
     ),
-    *("scouts", "lsp", "sessions", "settings", "turns"),
+    *("reviews", "scouts", "lsp", "sessions", "settings", "turns"),
 }
 # Second doors: what must not load with the room, or is only a contract.
 DOORS = {
@@ -132,6 +132,7 @@ SANS_IO = {
     "kernel.message_assembler",
     "scouts.scout_rules",
     "scouts.report",
+    "reviews.report_tools",
 }
 PATH_TEXT = {"text.uris"}  # `os` and `pathlib` for the text of paths, never for a file
 IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl", "tempfile"}

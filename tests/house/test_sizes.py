@@ -24,6 +24,9 @@ SMALL = {
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",
     "recording.server_hosts": "MCP servers only, so that hosts of models load nothing of them",
+    "reviews.contracts": "what a review needs, open to all packages",
+    "text.git_diff": "bytes of Git in, numbered lines out; no differing of its own",
+    "text.moved_lines": "for findings, which are compared and not followed edit by edit",
     "text.lenient_json": "for model hosts of every dialect, and for tool servers",
 }
 

@@ -43,6 +43,13 @@ CODER = AgentProfile(
     max_tool_rounds=50,
     tools=tools_of("coder"),
 )
+REVIEWER = AgentProfile(
+    name="reviewer",
+    prompt_file="reviewer_system",
+    window_messages=None,
+    max_tool_rounds=50,
+    tools=tools_of("reviewer"),
+)
 SCOUT = AgentProfile(
     name="scout",
     prompt_file="scout_system",
@@ -52,14 +59,21 @@ SCOUT = AgentProfile(
 )
 """Sent out only by `explore`; `scouts.scout_rules` counts its calls."""
 
-BUILT_IN_AGENTS = (IDE_HELPER, CODER)
+REVIEW_READER = replace(
+    SCOUT, name="review-reader", prompt_file="review_reader_system", tools=("changes", *SCOUT.tools)
+)
+"""Looks for faults in a part of the changes; sent out only by `review_changes`."""
+REVIEW_DOUBTER = replace(SCOUT, name="review-doubter", prompt_file="review_doubter_system")
+"""Tries to refute what readers found."""
+
+BUILT_IN_AGENTS = (IDE_HELPER, CODER, REVIEWER)
 """The agents that a session can choose."""
 
 
 class _UserAgent(Struct, forbid_unknown_fields=True):
     """An agent in `config.yaml`: a built-in one with changes."""
 
-    base: Literal["ide-helper", "coder"] = "ide-helper"
+    base: Literal["ide-helper", "coder", "reviewer"] = "ide-helper"
     instructions: Annotated[str, Meta(max_length=100_000)] = ""
     window_messages: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType | None = UNSET
     max_tool_rounds: Annotated[int, Meta(ge=1, le=1_000)] | UnsetType = UNSET
@@ -85,24 +99,26 @@ def agent_profile(
 ) -> AgentProfile:
     """Return the agent of that name; `user_agents` are those of the setting `agents`.
 
-    `window_messages` is the user's own number, for agents that have a window at all. Raises
+    `window_messages` is the user's own number, for agents that have a window at all. A user's own
+    `reviewer` comes first: some had one before there was a built-in one. Raises
     KodeError `ConfigInvalid` with the known names, or with the problem of the user's agent.
     """
+    own = user_agents or {}
     for agent in BUILT_IN_AGENTS:
-        if agent.name == name:
+        if agent.name == name and not (agent is REVIEWER and name in own):
             if window_messages is None or agent.window_messages is None:
                 return agent
             return replace(agent, window_messages=window_messages)
-    own = user_agents or {}
     if name in own:
         return _read(name, own[name]).profile(name, window_messages)
-    known = ", ".join([*(agent.name for agent in BUILT_IN_AGENTS), *own])
+    known = ", ".join(dict.fromkeys([*(agent.name for agent in BUILT_IN_AGENTS), *own]))
     raise KodeError("ConfigInvalid", f"There is no agent {name!r}; known agents: {known}.")
 
 
 def agent_problems(user_agents: Mapping[str, Any]) -> list[str]:
     """Return the problems of the setting `agents`, one line each."""
-    built_in = {agent.name for agent in (*BUILT_IN_AGENTS, SCOUT)}
+    taken_names = (IDE_HELPER, CODER, SCOUT, REVIEW_READER, REVIEW_DOUBTER)
+    built_in = {agent.name for agent in taken_names}
     taken = [
         f"config.yaml: agents.{name}: this is a built-in agent; choose another name."
         for name in user_agents

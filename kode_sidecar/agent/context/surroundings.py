@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.agent.context.skills import skill_index
-from kode_sidecar.agent.context.system_prompt import Surroundings, one_line, project_notes
+from kode_sidecar.agent.context.system_prompt import FILE, Surroundings, one_line, project_notes
 from kode_sidecar.core.domain.message import Message
 
 SURROUNDINGS = "surroundings"
@@ -72,7 +72,8 @@ def prompt_parts(
     if agent.instructions:
         parts["instructions"] = PromptPart(_digest(agent.instructions), agent.instructions)
     for note in surroundings.notes:
-        name = f"the notes of {one_line(note.root)}"
+        what = "the notes" if note.file == FILE else note.file
+        name = f"{what} of {one_line(note.root)}"
         parts[name] = PromptPart(_digest(note.text), project_notes(prompts, note))
     if surroundings.skills and "load_skill" in agent.tools:
         offered = [(one.about.id, one.about.description) for one in surroundings.skills]

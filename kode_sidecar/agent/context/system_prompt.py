@@ -14,6 +14,8 @@ from kode_sidecar.infrastructure.workspace.paths import Root
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 FILE = "AGENTS.md"
+REVIEW_FILE = "REVIEW.md"
+"""What matters in reviews of the project, for the agents that review."""
 MAX_CHARS = 32_000
 _MAX_BYTES = 1_000_000
 
@@ -24,6 +26,7 @@ class ProjectNote:
 
     root: str
     text: str
+    file: str = FILE
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ def system_prompt(
 
 def project_notes(prompts: PromptFiles, note: ProjectNote) -> str:
     """Return what is said of the notes of a folder. Raises KodeError `ConfigInvalid`."""
-    return prompts.read("project_notes", {"root": one_line(note.root), "notes": note.text})
+    told = {"root": one_line(note.root), "notes": note.text, "file": note.file}
+    return prompts.read("project_notes", told)
 
 
 def one_line(text: str) -> str:
@@ -95,8 +99,9 @@ class ProjectNotes:
     guard refuses (a link that leads out, credentials) counts as absent.
     """
 
-    def __init__(self, workspace: Workspace, trusted: Callable[[], bool]) -> None:
+    def __init__(self, workspace: Workspace, trusted: Callable[[], bool], file: str = FILE) -> None:
         self._workspace = workspace
+        self._file = file
         self._trusted = trusted
         self._known: dict[Path, tuple[tuple[int, int], str]] = {}
 
@@ -105,10 +110,10 @@ class ProjectNotes:
         if not self._trusted():
             return ()
         found = ((root, self._text_of(root)) for root in self._workspace.roots)
-        return tuple(ProjectNote(str(root.path), text) for root, text in found if text)
+        return tuple(ProjectNote(str(root.path), text, self._file) for root, text in found if text)
 
     def _text_of(self, root: Root) -> str:
-        path = root.path / FILE
+        path = root.path / self._file
         try:
             status = os.stat(path)
             state = (status.st_mtime_ns, status.st_size)

@@ -114,6 +114,7 @@ class ExploreRequest:
     `tools` only read, and see what the session sees; `text_of` returns a path's text as the session
     sees it, with LF line ends, or raises KodeError. `emit` takes `scout.updated`, and its `flow`
     ends scouts with their turn. `spend` counts each answer, `open_log` makes a scout's record.
+    `report_tool` makes another `report_findings`, which hands its summary on and ends the scout.
     """
 
     call: ToolCall
@@ -124,3 +125,4 @@ class ExploreRequest:
     spend: Callable[[Message], None]
     open_log: Callable[[str], ScoutLog]
     save_artifact: Callable[[str], Blob]
+    report_tool: Callable[[Callable[[str], None]], Tool] | None = None

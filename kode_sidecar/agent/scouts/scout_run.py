@@ -180,8 +180,12 @@ class ScoutRun:
         )
 
     def _tools(self) -> Sequence[Tool]:
-        tools = (*self._request.tools, report_findings_tool(self._accept))
-        return tuple(self._ruled(tool) for tool in tools)
+        own = self._request.report_tool
+        report = report_findings_tool(self._accept) if own is None else own(self._accept_summary)
+        return tuple(self._ruled(tool) for tool in (*self._request.tools, report))
+
+    def _accept_summary(self, summary: str) -> None:
+        self._accept(ReportFindingsParams(summary=summary))
 
     def _ruled(self, tool: Tool) -> Tool:
         """Return the tool with the scout's rules applied."""

@@ -16,6 +16,8 @@ from kode_sidecar.agent.permissions import (
     UserCommands,
     ask_user_tool,
 )
+from kode_sidecar.agent.reviews import decide_finding_tool, review_changes_tool
+from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices
 from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
 from kode_sidecar.agent.scouts.contracts import (
     ExploreReport,
@@ -23,6 +25,8 @@ from kode_sidecar.agent.scouts.contracts import (
     ExploreTask,
     ScoutServices,
 )
+from kode_sidecar.agent.tools.changed_files import ChangeReader
+from kode_sidecar.agent.tools.changes import ChangesView, changes_tool
 from kode_sidecar.agent.tools.editor_lookup import EditorLookup, editor_lookup_tool
 from kode_sidecar.agent.tools.knowledge import About, load_skill_tool, write_memory_tool
 from kode_sidecar.agent.tools.list_files import list_files_tool
@@ -42,6 +46,7 @@ from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
@@ -74,20 +79,26 @@ def explore_tool(
     """The tool of one session. Scouts get `reading`; `text_of` a path is what they see of it."""
 
     async def run(params: ExploreParams, call: ToolCall) -> ToolOutcome:
-        turn = scope.turn()
-        request = ExploreRequest(
-            call=call,
-            model=turn.model,
-            tools=reading(),
-            text_of=text_of,
-            emit=scope.emit,
-            spend=turn.totals.add_message,
-            open_log=scope.records.open_scout_log,
-            save_artifact=scope.save_artifact,
-        )
+        request = _request(scope, call, reading(), text_of)
         return _outcome(await dispatch.explore(params.tasks, request))
 
     return Tool("explore", ExploreParams, run, read_only=True, kind="search", card=_card)
+
+
+def _request(
+    scope: ToolScope, call: ToolCall, tools: Sequence[Tool], text_of: Callable[[str], str]
+) -> ExploreRequest:
+    turn = scope.turn()
+    return ExploreRequest(
+        call=call,
+        model=turn.model,
+        tools=tools,
+        text_of=text_of,
+        emit=scope.emit,
+        spend=turn.totals.add_message,
+        open_log=scope.records.open_scout_log,
+        save_artifact=scope.save_artifact,
+    )
 
 
 def _card(params: ExploreParams) -> CallCard:
@@ -151,13 +162,17 @@ class Toolbox:
     """What the tools are made of, shared by all sessions. Without `memory` none is written.
 
     `servers` gives the tools of the user's MCP servers; `plan` mode has none of them. `language` is
-    what the editor's language servers can be asked.
+    what the editor's language servers can be asked. `readers` and `doubters` are the scouts of
+    reviews, which read changes with `git`.
     """
 
     workspace: Workspace
     ripgrep: Ripgrep
     questions: Questions
     scouts: ScoutServices
+    readers: ScoutServices
+    doubters: ScoutServices
+    git: GitProgram
     skills: SkillLibrary
     memory: Memory | None
     memory_scope: Callable[[About], str]
@@ -236,22 +251,45 @@ class Toolbox:
                     return self.commands.tool(scope)
                 case "update_plan":
                     return update_plan_tool(scope.emit)
+                case "changes":
+                    return changes_tool(self._changes(scope))
+                case "review_changes":
+                    return self._review_tool(scope)
+                case "decide_finding":
+                    return decide_finding_tool(scope.records.folder, self._changes(scope))
 
         return make
 
+    def _reading(self, scope: ToolScope) -> Sequence[Tool]:
+        """Make the tools of a scout: what it was shown, the main model was not."""
+        files = scope.change_sets.session_files
+        return (
+            read_file_tool(self.workspace, files),
+            list_files_tool(self.workspace, files),
+            search_code_tool(self.workspace, self.ripgrep, files),
+        )
+
     def _explore_tool(self, scope: ToolScope) -> Tool:
         files = scope.change_sets.session_files
-
-        def reading() -> Sequence[Tool]:  # What a scout was shown, the main model was not.
-            return (
-                read_file_tool(self.workspace, files),
-                list_files_tool(self.workspace, files),
-                search_code_tool(self.workspace, self.ripgrep, files),
-            )
-
         return explore_tool(
             Dispatch(self.scouts),
             scope,
-            reading,
+            lambda: self._reading(scope),
             lambda path: files.view(files.document(path, purpose="read")).text_lf,
+        )
+
+    def _changes(self, scope: ToolScope) -> ChangesView:
+        reader = ChangeReader(self.workspace, self.git)
+        return ChangesView(self.workspace, reader, scope.change_sets.session_files)
+
+    def _review_tool(self, scope: ToolScope) -> Tool:
+        view = self._changes(scope)
+        place = ReviewPlace(
+            view,
+            scope.records.folder,
+            lambda: self._reading(scope),
+            lambda call, tools: _request(scope, call, tools, view.text_of),
+        )
+        return review_changes_tool(
+            place, ReviewServices(Dispatch(self.readers), Dispatch(self.doubters))
         )

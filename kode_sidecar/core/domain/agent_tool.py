@@ -25,10 +25,13 @@ ToolName = Literal[
     "rename_symbol",
     "run_command",
     "update_plan",
+    "changes",
+    "review_changes",
+    "decide_finding",
 ]
 """All names. `turns.toolset` makes each one; the type checker reports a name that it forgot."""
 
-ToolOwner = Literal["ide-helper", "coder", "scout", "job"]
+ToolOwner = Literal["ide-helper", "coder", "reviewer", "scout", "job"]
 """The built-in agents, and a job, whose configuration chooses from what it knows."""
 
 EditorNeed = Literal["diagnostics", "definition", "references", "symbols", "rename"]
@@ -36,7 +39,7 @@ EditorNeed = Literal["diagnostics", "definition", "references", "symbols", "rena
 
 ToolNeed = Literal["skills", "memory", "commands"] | EditorNeed
 
-_SESSION: tuple[ToolOwner, ...] = ("ide-helper", "coder")
+_SESSION: tuple[ToolOwner, ...] = ("ide-helper", "coder", "reviewer")
 _ALL: tuple[ToolOwner, ...] = (*_SESSION, "scout", "job")
 
 
@@ -74,6 +77,9 @@ AGENT_TOOLS = (
     AgentTool("rename_symbol", edits=True, needs="rename"),
     AgentTool("run_command", (*_SESSION, "job"), needs="commands", verbatim=True),
     AgentTool("update_plan", ("coder", "job")),
+    AgentTool("changes", ("reviewer",), verb="Changes", verbatim=True),
+    AgentTool("review_changes", ("reviewer",), verb="Review"),
+    AgentTool("decide_finding", ("reviewer",)),
 )
 """In the order in which a model is offered them, which hosts cache prompts by."""
 

@@ -8,11 +8,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
+from kode_sidecar.agent.context.agents import (
+    REVIEW_DOUBTER,
+    REVIEW_READER,
+    REVIEWER,
+    SCOUT,
+    AgentProfile,
+)
 from kode_sidecar.agent.context.compaction import compaction_texts
 from kode_sidecar.agent.context.reminders import editor_note, koding_note
 from kode_sidecar.agent.context.surroundings import SystemPrompt, prompt_parts
-from kode_sidecar.agent.context.system_prompt import ProjectNotes, Surroundings, system_prompt
+from kode_sidecar.agent.context.system_prompt import (
+    REVIEW_FILE,
+    ProjectNotes,
+    Surroundings,
+    system_prompt,
+)
 from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import NewSession, OpenedSession
 from kode_sidecar.agent.event_log.editor_port import EditorPort
@@ -37,6 +48,7 @@ from kode_sidecar.core.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, Settings
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.providers.models_report import models_report
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
@@ -83,6 +95,7 @@ class Agent(JobAgent):
         self._editor_context = editor_context
         self.workspace.looked_at = lambda: editor_context().uri
         self._notes = ProjectNotes(self.workspace, live.trusted)
+        self._review_notes = ProjectNotes(self.workspace, live.trusted, REVIEW_FILE)
         spending = SpendingToday(settings.storage_root, self._clock)
         self._budgets = Budgets(self._budgeted, user_budget(settings.budget), spending.date)
         self._with_servers: dict[str, bool] = {}
@@ -184,15 +197,21 @@ class Agent(JobAgent):
             servers=partial(self._server_tools, questions),
             language=self._language,
             questions=questions,
-            scouts=ScoutServices(
-                model=self._budgets.model,
-                clock=self._clock,
-                new_id=new_id,
-                system_prompt=lambda: self._system_prompt(SCOUT, "plan").text,
-                report_bug=self._report_bug,
-                traits=self.traits,
-                sampling=self._sampling(),
-            ),
+            scouts=self._scouts(new_id, SCOUT),
+            readers=self._scouts(new_id, REVIEW_READER),
+            doubters=self._scouts(new_id, REVIEW_DOUBTER),
+            git=GitProgram(os.environ, self._environment.found),
+        )
+
+    def _scouts(self, new_id: NewId, agent: AgentProfile) -> ScoutServices:
+        return ScoutServices(
+            model=self._budgets.model,
+            clock=self._clock,
+            new_id=new_id,
+            system_prompt=lambda: self._system_prompt(agent, "plan").text,
+            report_bug=self._report_bug,
+            traits=self.traits,
+            sampling=self._sampling(),
         )
 
     def _session_commands(self, elsewhere: Elsewhere) -> CommandSetup | None:
@@ -232,12 +251,13 @@ class Agent(JobAgent):
         return any((root.path / file).is_file() for root in roots for file in PROJECT_SERVER_FILES)
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> SystemPrompt:
+        reviews = agent.prompt_file in (REVIEWER.prompt_file, REVIEW_READER.prompt_file)
         surroundings = Surroundings(
             roots=[str(root.path) for root in self.workspace.roots],
             platform=self._environment.platform,
             editor=self._editor_name,
             date=self._budgets.date(),
-            notes=self._notes.read(),
+            notes=(*self._notes.read(), *(self._review_notes.read() if reviews else ())),
             skills=self.knowledge.skills.catalog().for_models,
             language_servers=self._language.serves("definition"),
             commands=self._commands is not None,

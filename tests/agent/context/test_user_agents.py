@@ -57,5 +57,5 @@ def test_what_is_wrong_is_named(raw: object, told: str) -> None:  # A12
 def test_built_in_agents_stay_what_they_are() -> None:
     assert "another name" in agent_problems({"coder": {}, "fine": {}})[0]
     assert agent_profile("coder", None, {"coder": {"tools": []}}).tools
-    with pytest.raises(KodeError, match="known agents: ide-helper, coder, fine"):
+    with pytest.raises(KodeError, match="known agents: ide-helper, coder, reviewer, fine"):
         agent_profile("nobody", None, {"fine": {}})

@@ -1,0 +1,147 @@
+"""`review_changes` runs a review and records its findings; `decide_finding` the user's word."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices
+from kode_sidecar.agent.reviews.record import (
+    ReviewRecord,
+    followed,
+    read_review,
+    save_review,
+    with_decision,
+)
+from kode_sidecar.agent.reviews.review_run import Reviewed, ReviewRun
+from kode_sidecar.agent.tools.changes import ChangesParams, ChangesView, Subject
+from kode_sidecar.core.domain.finding import ReviewFinding, compared
+from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.shown_text import one_line, without_controls
+from kode_sidecar.errors import KodeError
+
+
+class ReviewChangesParams(Struct, forbid_unknown_fields=True):
+    """Have changes reviewed by readers side by side, and get the findings that hold.
+
+    Each finding is quoted from the text, and another reader tried to refute it. The result says
+    what became of earlier findings, and what nobody looked at. It can take minutes.
+    """
+
+    of: Annotated[Subject, Meta(description="As for `changes`")] = "working_tree"
+    range: Annotated[
+        str, Meta(max_length=300, description="A commit, A..B or A...B; for branch its base")
+    ] = ""
+    paths: Annotated[list[str], Meta(description="Only these files or folders; [] for all")] = []
+    start_line: Annotated[int, Meta(ge=1, description="Of `file`: first line")] | None = None
+    end_line: Annotated[int, Meta(ge=1, description="Of `file`: last line")] | None = None
+    focus: Annotated[str, Meta(description="What matters to the user, in their words")] = ""
+    nits: Annotated[bool, Meta(description="Matters of taste, too")] = False
+
+
+class DecideFindingParams(Struct, forbid_unknown_fields=True):
+    """Record what the user says about a finding. Only the user decides: never call it unasked."""
+
+    id: Annotated[str, Meta(min_length=1, description="Such as f3")]
+    state: Annotated[
+        Literal["dismissed", "resolved", "open"],
+        Meta(description="dismissed: on purpose or wrong; resolved: done; open: again"),
+    ]
+    reason: Annotated[str, Meta(max_length=2_000, description="Why, as the user said")] = ""
+
+
+def review_changes_tool(place: ReviewPlace, services: ReviewServices) -> Tool:
+    """Make the tool of one session."""
+
+    async def run(params: ReviewChangesParams, call: ToolCall) -> ToolOutcome:
+        before = _now(place.folder, place.view)
+        on_purpose = [
+            one_line(f"{one.path}:{one.start_line} {one.title} ({one.reason or 'no reason'})")
+            for one in before.findings
+            if one.state == "dismissed" and not one.gone
+        ]
+        asked = ChangesParams(
+            of=params.of,
+            range=params.range,
+            paths=params.paths,
+            start_line=params.start_line,
+            end_line=params.end_line,
+        )
+        review = ReviewRun(asked, params.focus, call, place, services, on_purpose)
+        done = await review.run(nits=params.nits)
+        record = _recorded(_now(place.folder, place.view), done, place.view)
+        save_review(place.folder, record)
+        return ToolOutcome(ok=True, summary=record.summary, content=_content(record, done))
+
+    return Tool(
+        "review_changes",
+        ReviewChangesParams,
+        run,
+        kind="search",
+        card=lambda params: CallCard(f"Review: {params.of.replace('_', ' ')}"),
+    )
+
+
+def decide_finding_tool(folder: Path, view: ChangesView) -> Tool:
+    """Make the tool of one session."""
+
+    async def run(params: DecideFindingParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
+        record = with_decision(_now(folder, view), params.id, params.state, params.reason)
+        save_review(folder, record)
+        summary = f"{params.id} is {params.state}"
+        return ToolOutcome(ok=True, summary=summary, content=f"{summary}.")
+
+    return Tool(
+        "decide_finding",
+        DecideFindingParams,
+        run,
+        card=lambda params: CallCard(f"Finding {params.id}: {params.state}"),
+    )
+
+
+def _now(folder: Path, view: ChangesView) -> ReviewRecord:
+    return followed(read_review(folder) or ReviewRecord(), view.text_of)
+
+
+def _recorded(before: ReviewRecord, done: Reviewed, view: ChangesView) -> ReviewRecord:
+    findings = compared(before.findings, done.findings, done.paths)
+    texts: dict[str, str] = {}
+    for path in {one.path for one in findings if not one.gone}:
+        try:
+            texts[path] = view.text_of(path)
+        except KodeError:
+            continue
+    return ReviewRecord(
+        findings=tuple(findings),
+        texts=texts,
+        not_reviewed=tuple(done.not_reviewed),
+        summary=_summary(findings, done),
+    )
+
+
+def _summary(findings: Sequence[ReviewFinding], done: Reviewed) -> str:
+    open_ones = [one for one in findings if one.state == "open"]
+    kinds = Counter(one.severity for one in open_ones)
+    counted = ", ".join(f"{count} {name}" for name, count in kinds.items())
+    head = f"{len(open_ones)} finding{'' if len(open_ones) == 1 else 's'}"
+    head += f" ({counted})" if counted else ""
+    news = Counter(one.news for one in findings if one.news == "fixed" or one.state == "open")
+    if set(news) - {"new"}:
+        head += "; " + ", ".join(f"{count} {name}" for name, count in news.items())
+    if done.not_reviewed:
+        head += f"; {len(done.not_reviewed)} files not looked at"
+    return head
+
+
+def _content(record: ReviewRecord, done: Reviewed) -> str:
+    lines = [record.summary]
+    lines += [f"[dropped: {count} {why}]" for why, count in done.dropped.items()]
+    lines += [f"[not looked at: {one}]" for one in record.not_reviewed[:100]]
+    if len(record.not_reviewed) > 100:
+        lines.append(f"[and {len(record.not_reviewed) - 100} more files]")
+    shown = [one for one in record.findings if one.state == "open" or one.news == "fixed"]
+    lines += [msgspec.json.encode(one).decode() for one in shown]
+    return without_controls("\n".join(lines))
