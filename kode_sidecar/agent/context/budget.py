@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.agent_event import BudgetUpdated, Event, Notice
 from kode_sidecar.core.domain.budget import NEAR, Budget, BudgetScope, Habit, Pot, Prices
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.event_parts import BudgetUse
-from kode_sidecar.core.domain.message import Cost
+from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.domain.model_event import (
     AttemptDropped,
     ModelEvent,
@@ -259,7 +259,7 @@ class _RequestCost:
                 case UsageReported(usage, cost):
                     self._habit.learn(usage)
                     self._reported = True
-                    self.so_far += cost.amount if cost else 0.0
+                    self.so_far += cost.amount if cost else self._estimated(usage)
                 case AttemptDropped() | RetryPlanned():
                     self._drop()
                 case _:
@@ -270,6 +270,10 @@ class _RequestCost:
         """The final cost; estimated for attempts whose usage the host did not report."""
         self._drop()
         return self.so_far
+
+    def _estimated(self, usage: Usage) -> float:
+        """Return what it likely cost where the model that answered has no known price."""
+        return self._prices.likely(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
 
     def _drop(self) -> None:
         if self._started and not self._reported:

@@ -142,9 +142,12 @@ def with_model(loaded: LoadedSettings, model: str) -> LoadedSettings:
 
 
 def dearest(models: Sequence[ModelProfile]) -> Prices | None:
-    """Return the highest prices of the models; None if one has no price or another currency."""
+    """Return the highest prices of the models; None if none is known, or in two currencies.
+
+    One without a price counts as the dearest: a last resort that only gateways still serve.
+    """
     known = [model.price for model in models if model.price is not None]
-    if not known or len(known) < len(models) or len({price.currency for price in known}) > 1:
+    if not known or len({price.currency for price in known}) > 1:
         return None
     written = (
         model.price.writing(for_an_hour=model.caches_for_an_hour)

@@ -30,7 +30,10 @@ from kode_sidecar.core.domain.model_event import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
+from kode_sidecar.infrastructure.providers.builtin_providers import (
+    BUILTIN_PROVIDERS,
+    LOGICAL_MODELS,
+)
 from kode_sidecar.servers.boot.provider_setup import dearest
 
 _PIECES = re.compile(r"[a-zA-Z]+|[0-9]+|[^a-zA-Z0-9\s]+")
@@ -54,6 +57,16 @@ def test_a_cache_for_an_hour_counts_where_the_user_asks_for_one() -> None:
     asks = replace(claude, body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
     found = [dearest([one]) for one in (claude, asks)]
     assert [prices and prices.written for prices in found] == [6.25, 10.0]
+
+
+def test_a_candidate_without_a_price_counts_as_the_dearest() -> None:
+    kimi = BUILTIN_PROVIDERS["kimi-intl"]
+    names = LOGICAL_MODELS["ide-chat"]
+    asked = [kimi.model(name) for name in names]
+    assert kimi.listed(names[-1]) is None
+    assert dearest(asked) is not None
+    assert dearest(asked) == dearest(asked[:-1])
+    assert dearest(asked[-1:]) is None
 
 
 @dataclass
