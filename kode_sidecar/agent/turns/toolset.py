@@ -16,8 +16,6 @@ from kode_sidecar.agent.permissions import (
     UserCommands,
     ask_user_tool,
 )
-from kode_sidecar.agent.reviews import decide_finding_tool, review_changes_tool
-from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices
 from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
 from kode_sidecar.agent.scouts.contracts import (
     ExploreReport,
@@ -256,6 +254,9 @@ class Toolbox:
                 case "review_changes":
                     return self._review_tool(scope)
                 case "decide_finding":
+                    # Imported late, as below: jobs and most sessions never review.
+                    from kode_sidecar.agent.reviews import decide_finding_tool  # noqa: PLC0415
+
                     return decide_finding_tool(scope.records.folder, self._changes(scope))
 
         return make
@@ -283,6 +284,9 @@ class Toolbox:
         return ChangesView(self.workspace, reader, scope.change_sets.session_files)
 
     def _review_tool(self, scope: ToolScope) -> Tool:
+        from kode_sidecar.agent.reviews import review_changes_tool  # noqa: PLC0415
+        from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices  # noqa: PLC0415
+
         view = self._changes(scope)
         place = ReviewPlace(
             view,
