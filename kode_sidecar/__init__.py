@@ -48,8 +48,10 @@ def run_ide_chat(
     from kode_sidecar import ide_chat  # noqa: PLC0415
 
     said = (user_input, conversation_id, focus_message_id, meta or {})
-    options = (model, agent, mode, on_text, on_event)
-    return ide_chat.converse_blocking(ide_chat.Prompt(*said, *options))
+    prompt = ide_chat.Prompt(
+        *said, model=model, agent=agent, mode=mode, on_text=on_text, on_event=on_event
+    )
+    return ide_chat.converse_blocking(prompt)
 
 
 async def run_ide_chat_async(
@@ -68,8 +70,10 @@ async def run_ide_chat_async(
     from kode_sidecar import ide_chat  # noqa: PLC0415
 
     said = (user_input, conversation_id, focus_message_id, meta or {})
-    options = (model, agent, mode, on_text, on_event)
-    return await ide_chat.converse(ide_chat.Prompt(*said, *options))
+    prompt = ide_chat.Prompt(
+        *said, model=model, agent=agent, mode=mode, on_text=on_text, on_event=on_event
+    )
+    return await ide_chat.converse(prompt)
 
 
 def send_message(text: str, *, model: str | None = None, system: str = "") -> "ModelAnswer":
