@@ -46,7 +46,7 @@ class Talk:
     done: asyncio.Event = field(default_factory=asyncio.Event)
     due: list[int] = field(default_factory=list[int])
     events: int = 0
-    refused: bool = False  # the last request, by the host
+    refused: bool = False  # once, by the host
 
     def start(self) -> None:
         """Start the next turn, with moments to interrupt it."""
@@ -114,8 +114,8 @@ class Talks:
     def _respond(self, body: dict[str, Any]) -> RecordedResponse:
         random = self._random
         talk = self.by_session[body["prompt_cache_key"]]
-        talk.refused = random.random() < 0.05 and not talk.refused  # twice means its content
-        if talk.refused:
+        if random.random() < 0.05 and not talk.refused:  # twice would mean what it holds
+            talk.refused = True
             return failure(400, "invalid_request_error", "not today")
         gate = f"gate {len(self.model.chats)}"
         self._waiting.append(asyncio.create_task(self._near_the_end(gate, talk)))
