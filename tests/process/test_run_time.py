@@ -25,7 +25,9 @@ async def test_trust_and_settings_can_change_while_it_runs(tmp_path: Path) -> No
         told = await asked(world, "kode/settings/update", mode="plan", fileEncoding="gbk")
         assert (told["mode"], told["fileEncoding"]) == ("plan", "gbk")
         await world.turn(session, "two")
-        assert "in verse" not in str(world.asked()["messages"][0])
+        told = str(world.asked()["messages"][1:])
+        assert f"No longer there: the notes of {tmp_path}" in told
+        assert "in verse" not in told
         fold = await asked(world, "kode/session/get", sessionId=session.session_id)
         assert fold["session"]["mode"] == "plan"
         new = await asked(world, "kode/session/new")

@@ -61,7 +61,7 @@ def prompt_parts(
     parts = {
         "mode": PromptPart(mode, prompts.read(f"mode_{mode}"), ours=True),
         "date": PromptPart(date, f"Today: {date}", ours=True),
-        "project folders": PromptPart(_digest(folders), f"Project folders:\n{folders}"),
+        "project folders": PromptPart(folders, f"Project folders:\n{folders}"),
         "editor": PromptPart(editor, f"Editor: {editor}"),
         "platform": PromptPart(platform, f"Platform: {platform}"),
     }
