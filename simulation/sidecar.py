@@ -10,6 +10,7 @@ from kode_sidecar.agent.context.agents import BUILT_IN_AGENTS, AgentProfile
 from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.compaction import CompactionTexts
+from kode_sidecar.agent.context.surroundings import SystemPrompt
 from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import SessionDefaults
 from kode_sidecar.agent.event_log.editor_port import EditorPort
@@ -158,7 +159,7 @@ class Sidecar:
             questions=questions,
             silence_told=1e6,
             editor_note=lambda: None,
-            system_prompt=lambda _agent, _mode: "system",
+            system_prompt=lambda _agent, _mode: SystemPrompt("system", {}),
             limit_instruction=lambda: "Sum up now.",
             koding_note=lambda _: None,
             compaction_texts=lambda: CompactionTexts("", str, str),
