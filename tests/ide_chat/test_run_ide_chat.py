@@ -100,7 +100,8 @@ async def test_a_conversation_over_calls_and_processes(tmp_path: Path) -> None:
     assert (prompt["meta"]["ticket"], said["id"]) == (7, first["assistant_message"]["id"])
     assert json.loads((folder / "meta.json").read_bytes())["meta"]["ticket"] == 7
 
-    here = {"conversation_id": first["conversation_id"]}
+    # With the same folder: else the model is told, in a message, that none is open now.
+    here = {"conversation_id": first["conversation_id"], "meta": meta}
     second = {**here, "user_input": "and now?"}
     branch = {**here, "user_input": "else?", "focus_message_id": said["id"]}
     (later, other), model = await chat([answer(text("a")), answer(text("b"))], second, branch)
