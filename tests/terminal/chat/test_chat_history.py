@@ -166,8 +166,9 @@ async def test_a_summary_is_taken_back(project: Path) -> None:  # F12
     done = await by_lines(project, "密语\nlist\n/context undo\nand now?\n", said, **window)
     assert done.model is not None
     before, after = (str(chat.body["messages"]) for chat in done.model.chats[-2:])
-    assert ("The gist" in before, "密语" in before) == (True, False), done.out
-    assert ("The gist" in after, "密语" in after) == (False, True), done.out
+    assert "密语" in before, done.out  # the user's words stay below a summary
+    assert ("The gist" in before, "one one" in before) == (True, False), done.out
+    assert ("The gist" in after, "one one" in after) == (False, True), done.out
 
 
 async def test_usage_counts_this_session_and_today(project: Path) -> None:
