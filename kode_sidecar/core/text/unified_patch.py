@@ -70,6 +70,8 @@ def unified_readings(patch: str) -> PatchReadings:
         cuts.append(list(_Walk(lines, pairs_begin=walk.swallowed).sections()))
     for cut in cuts:
         prefixes = prefix_readings(one.names for one in cut)
+        if sure and readings and len(prefixes) > 1:
+            continue  # the counts are right, and what they make text of is no sure name
         sure = sure and len(prefixes) == 1
         for lone in prefixes:
             try:
@@ -259,8 +261,7 @@ def _file(old: str | None, new: str | None, lines: Sequence[str]) -> FilePatch:
 
 
 def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
-    while lines and not lines[-1].strip():
-        lines = lines[:-1]
+    lines = _without_blank_end(lines)
     old: list[str] = []
     new: list[str] = []
     unended: set[str] = set()
@@ -287,6 +288,25 @@ def _chunks(path: str, lines: Sequence[str]) -> Iterator[PatchChunk]:
                 new.append(text[1:])
         else:
             raise PatchError(f"In {path}, {text!r} begins with none of blank, - and +.")
+
+
+def _without_blank_end(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines without blank ones at the end, except those that the last hunk counts."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    headers = (at for at in range(end - 1, -1, -1) if _RANGE.fullmatch(lines[at]))
+    begin = next(headers, None)
+    header = None if begin is None else _RANGE.fullmatch(lines[begin])
+    if begin is None or header is None or header[1] is None:
+        return lines[:end]
+    signs = [line[:1] or " " for line in lines[begin + 1 : end]]
+    missing = int(header[2] or "1") - sum(sign in " -" for sign in signs)
+    if missing == int(header[4] or "1") - sum(sign in " +" for sign in signs) > 0:
+        blank = lines[end : end + missing]
+        if len(blank) == missing and all(line.startswith(" ") for line in blank):
+            end += missing
+    return lines[:end]
 
 
 def _cut(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kode_sidecar.core.text.apply_patch import parse_patch
@@ -338,6 +338,9 @@ def carried_out(files: tuple[FilePatch, ...], text: str) -> str | None:
 
 @settings(max_examples=300)
 @given(before=TEXTS, after=TEXTS)
+@example(before="a\n-- x\n", after="a\n++ y\n")
+@example(before="++ y\n-- a/q\n", after="++ y\n++ y\n")
+@example(before=" \n \n \n \na\n", after="b\n \n \n \n \na\n")
 def test_whatever_the_lines_look_like_the_text_of_a_patch_is_text(before: str, after: str) -> None:
     old, new = split_lines(before), split_lines(after)
     if before == after or not old[-1].strip() or not new[-1].strip():
