@@ -66,10 +66,24 @@ async def graded(folder: Path, mutant: Mutant | None, patience: float) -> list[s
         if process.returncode is None:
             process.kill()
             await process.wait()
+            await ended(recording)
     if not recording.exists():
         return ["nothing was recorded"]
     found = verdicts(Talk(read_recording(recording)))
     return [one.rule for one in found if one.faults]
+
+
+async def ended(recording: Path) -> None:
+    """Wait for the sidecar of a killed client, whose recording is whole once it has ended.
+
+    In half a recording nobody can miss what the client did not say, such as `shutdown`.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if not recording.exists() or read_recording(recording).whole:
+                    return
+                await asyncio.sleep(0.05)
 
 
 @pytest.mark.program
