@@ -4,7 +4,7 @@ Hosts cache requests by their beginning, and a request that begins otherwise is 
 so both are saved with the session, whatever its mode, day, folders or skills are later.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -69,8 +69,8 @@ class FixedPrefix:
                     spec = own  # sessions share it, so that it is encoded once
             self._specs[saved.name] = spec
         if tool is None:
-            tool = Tool(saved.name, _AnyArguments, _never, foreign=True)
-            tool = _unusable(tool, mode)
+            refuse = _refusal(saved.name, mode)
+            return Tool(saved.name, _AnyArguments, refuse, True, dict, spec=spec, foreign=True)
         return replace(tool, spec=spec, offered=True)
 
     def fix(self, context: TurnContext, tools: Sequence[Tool]) -> SessionPrefix | None:
@@ -111,10 +111,6 @@ class _AnyArguments(Struct):
     """The arguments of a tool that does not run."""
 
 
-async def _never(_params: Any, _call: ToolCall) -> ToolOutcome:
-    raise NotImplementedError
-
-
 def _may_join(tool: Tool) -> bool:
     """Whether a tool may come later. Those of MCP servers are found by a search with `mcp`."""
     return not tool.offered or tool.name in TOOL_BY_NAME or tool.name == "mcp"
@@ -122,13 +118,19 @@ def _may_join(tool: Tool) -> bool:
 
 def _unusable(tool: Tool, mode: Mode) -> Tool:
     """Return a tool that says why it does nothing."""
+    refuse = _refusal(tool.name, mode)
+    return replace(tool, run=refuse, accept=dict, read_only=True, ends_turn=False, card=None)
+
+
+def _refusal(name: str, mode: Mode) -> Callable[[Any, ToolCall], Awaitable[ToolOutcome]]:
+    """Return what a tool runs that cannot be used: it says why."""
     if mode == "plan":
         why = "In plan mode you only read and think: put it into your plan. The user can switch."
     else:
         why = "What it needs is not there now. Go on without it."
-    text = f"{tool.name} was not run. {why}"
+    text = f"{name} was not run. {why}"
 
     async def refuse(_params: Any, _call: ToolCall) -> ToolOutcome:
         return tool_failure(failure("UnknownTool", text))
 
-    return replace(tool, run=refuse, accept=dict, read_only=True, ends_turn=False, card=None)
+    return refuse
