@@ -13,15 +13,19 @@ from typing import Any, TypedDict, TypeVar, get_args
 
 import msgspec
 
-from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.event_log.editor_port import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    WithoutDocuments,
+)
 from kode_sidecar.agent.sessions import SessionRegistry
 from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.core.domain.agent_event import BlockDelta, BlockStarted, Event, TurnCompleted
-from kode_sidecar.core.domain.change_set import FileChangeKind
 from kode_sidecar.core.domain.message import Message, TextBlock, texts_of
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.core.protocol.change_set import ChangeSetView
-from kode_sidecar.core.protocol.documents import EditorContextParams, TextDocumentRef
+from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.protocol.session import Mode, SessionNewParams
 from kode_sidecar.core.protocol.turn import TurnStartParams
@@ -39,7 +43,7 @@ _AGENT = "ide-helper"
 T = TypeVar("T")
 
 
-class NoEditor:
+class NoEditor(WithoutDocuments):
     """`event_log.editor_port.EditorPort` without an editor; it only waits for ends of turns.
 
     `on_text` gets the text of answers as it grows, `on_event` the events of the session as they
@@ -96,25 +100,6 @@ class NoEditor:
         """Refuse: see `EditorPort.apply_edit`."""
         del edit
         return ApplyAnswer(applied=False, reason="there is no editor")
-
-    def can_change_files(self, kind: FileChangeKind) -> bool:
-        """Return True, so that file changes can be proposed."""
-        del kind
-        return True
-
-    async def open_document(self, uri: str) -> bool:
-        """Return False: no editor can open a file."""
-        del uri
-        return False
-
-    def can_save(self) -> bool:
-        """Return False: no editor holds a document."""
-        return False
-
-    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
-        """Save nothing: no editor holds a document."""
-        del documents
-        return ()
 
     async def refresh(self, uri: str) -> None:
         """Do nothing: the only texts are those on disk."""

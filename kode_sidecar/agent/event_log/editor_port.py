@@ -118,3 +118,26 @@ class EditorPort(Protocol):
         No time limit. Raises KodeError when the editor cannot ask.
         """
         ...
+
+
+class WithoutDocuments:
+    """The part of `EditorPort` of whoever holds no document: all texts are those on disk."""
+
+    def can_change_files(self, kind: FileChangeKind) -> bool:
+        """Return True: the sidecar itself creates, moves and deletes files, or only proposes to."""
+        del kind
+        return True
+
+    async def open_document(self, uri: str) -> bool:
+        """Return False: nobody can be asked to open a file."""
+        del uri
+        return False
+
+    def can_save(self) -> bool:
+        """Return False: what is applied is on disk."""
+        return False
+
+    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
+        """Save nothing, as `can_save` says."""
+        del documents
+        return ()

@@ -7,10 +7,13 @@ allowed what it allows, and everything else is refused.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.event_log.editor_port import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    WithoutDocuments,
+)
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event, TurnCompleted
-from kode_sidecar.core.domain.change_set import FileChangeKind
-from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import decode, encode
@@ -26,7 +29,7 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.jobs.run.sandbox import Sandbox
 
 
-class FolderEditor:
+class FolderEditor(WithoutDocuments):
     """`event_log.editor_port.EditorPort` of one run.
 
     `record` gets every event and every piece of text, in their order.
@@ -98,25 +101,6 @@ class FolderEditor:
         place = self._workspace.locate(uri)
         self._sandbox.locate(place.display, "write")
         return place
-
-    def can_change_files(self, kind: FileChangeKind) -> bool:
-        """Return True: the sidecar itself creates, moves and deletes files."""
-        del kind
-        return True
-
-    async def open_document(self, uri: str) -> bool:
-        """Return False: nothing is ever open."""
-        del uri
-        return False
-
-    def can_save(self) -> bool:
-        """Return False: every edit is on disk when it is applied."""
-        return False
-
-    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
-        """Save nothing: every edit is on disk when it is applied."""
-        del documents
-        return ()
 
     async def refresh(self, uri: str) -> None:
         """Do nothing: the only texts are those on disk."""

@@ -6,7 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.event_log.editor_port import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    WithoutDocuments,
+)
 from kode_sidecar.core.domain.agent_event import (
     BlockDelta,
     ChangeSetUpdated,
@@ -14,10 +19,9 @@ from kode_sidecar.core.domain.agent_event import (
     TurnCompleted,
     TurnStarted,
 )
-from kode_sidecar.core.domain.change_set import FileChangeKind, FileView
+from kode_sidecar.core.domain.change_set import FileView
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision
-from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.errors import KodeError
@@ -37,7 +41,7 @@ LogIn = Callable[[str, Callable[[str], Awaitable[None]]], Awaitable[int]]
 """`(server, show)`: log in to an MCP server; `show` has the user open an address."""
 
 
-class AcpEditor:
+class AcpEditor(WithoutDocuments):
     """`event_log.editor_port.EditorPort` of one session.
 
     `files` and `change_sets` are set once the session runs. In the mode `ask` a call waits until
@@ -109,25 +113,6 @@ class AcpEditor:
         if isinstance(edit, FileEdit):
             return await self.files.change(edit)
         return await self.files.apply(edit)
-
-    def can_change_files(self, kind: FileChangeKind) -> bool:
-        """Return True: the sidecar changes files where the client cannot."""
-        del kind
-        return True
-
-    async def open_document(self, uri: str) -> bool:
-        """Return False: ACP has no method to open files."""
-        del uri
-        return False
-
-    def can_save(self) -> bool:
-        """Return False: every edit is written when it is applied."""
-        return False
-
-    async def save_documents(self, documents: Sequence[TextDocumentRef]) -> Sequence[str]:
-        """Save nothing: every edit is written when it is applied."""
-        del documents
-        return ()
 
     async def refresh(self, uri: str) -> None:
         """Ask the client for its text of a file."""
