@@ -66,7 +66,7 @@ async def graded(folder: Path, mutant: Mutant | None, patience: float) -> list[s
         if process.returncode is None:
             process.kill()
             await process.wait()
-            await ended(recording)
+        await ended(recording)
     if not recording.exists():
         return ["nothing was recorded"]
     found = verdicts(Talk(read_recording(recording)))
@@ -74,7 +74,7 @@ async def graded(folder: Path, mutant: Mutant | None, patience: float) -> list[s
 
 
 async def ended(recording: Path) -> None:
-    """Wait for the sidecar of a killed client, whose recording is whole once it has ended.
+    """Wait for the sidecar of a client that is gone, whose recording is whole once it has ended.
 
     In half a recording nobody can miss what the client did not say, such as `shutdown`.
     """
