@@ -11,8 +11,10 @@ from kode_sidecar.core.protocol.base_protocol import encode_frame
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
+from tests.support.fsync_gate import with_faults
 from tests.support.kept_messages import read_records, write_records
 from tests.support.model_script import answer, hold, text, thinking, tool_call
+from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, read_jsonl, sidecar
 
 Json = dict[str, Any]
@@ -639,3 +641,33 @@ async def test_what_was_found_at_the_opening_comes_with_the_snapshot(tmp_path: P
         await ask(world, "ping")
         methods = [frame.message().get("method") for frame in world.client.frames]
         assert "kode/event" not in methods
+
+
+@pytest.mark.skipif(BUILT is not None, reason="a built program takes no faults")
+async def test_what_a_full_disk_refused_is_in_the_answer(tmp_path: Path) -> None:
+    """A client that goes on by numbers misses no event that got none."""
+    file, disk_is_full = tmp_path / "a.txt", tmp_path / "full"
+    file.write_text("one\n", encoding="utf-8")
+    change = {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}
+    script = [answer(tool_call("propose_edit", change)), answer(text("ok"))]
+    async with sidecar(script, roots=[tmp_path]) as world:
+        session = await world.session()
+        await world.turn(session, "change it")
+    file.write_text("three\n", encoding="utf-8")
+    environment = with_faults(KODE_TEST_FULL_DISK=str(disk_is_full))
+    seen, attach = session.seq, {"sessionId": session.session_id}
+    async with sidecar(roots=[tmp_path], environment=environment) as world:
+        disk_is_full.touch()
+        error = await refused(world, "session/attach", afterSeq=seen, **attach)
+        assert (error.code, "the disk refused" in error.message) == (-33018, True)
+        snapshot = await ask(world, "session/attach", **attach)
+        (hunk,) = snapshot["changeSets"][0]["files"][0]["hunks"]
+        assert (hunk["state"], snapshot["seq"]) == ("stale", seen)
+        disk_is_full.unlink()
+        replay = await ask(world, "session/attach", afterSeq=seen, **attach)
+        (event,) = replay["events"]
+        (hunk,) = event["files"][0]["hunks"]
+        assert (hunk["state"], event["seq"], replay["seq"]) == ("stale", seen + 1, seen + 1)
+        await ask(world, "ping")
+        told = [event.get("code", event.get("seq")) for event in world.events()]
+        assert told == ["NotSaved", seen + 1]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -153,6 +153,23 @@ class SessionStream:
         """Wait until nothing is held, so that all earlier events are published."""
         while self._holds:
             await self._released.wait()
+
+    def hold_to_attach(self) -> bool:
+        """Hold for a client that attaches; return whether the journal has all events.
+
+        What it refused is written first: it is part of the answer, and published after it to a
+        client that has seen it without a number.
+        """
+        self.hold()
+        if self._unstored:
+            with suppress(KodeError):
+                self._write_unstored()
+        return not self._unstored
+
+    def report_failure(self) -> None:
+        """Repeat the notice about a failed write: a client that has just attached knows of none."""
+        if self._failure is not None:
+            self.not_saved(self._failure)
 
     def forget_held(self) -> None:
         """End one hold and drop what was held: an attaching client gets it in the snapshot."""

@@ -95,9 +95,11 @@ class SessionAttachments:
                 raise
             return await self._look_at(params)
         await session.stream.published()  # what was accepted earlier is reported first (O1)
-        session.stream.hold()
+        is_whole = session.stream.hold_to_attach()
         repeat = session.questions.repeater(session.id)
         try:
+            if not is_whole and params.after_seq is not None:
+                raise _gap("the disk refused some of the events")
             result = await self._of_live(session, params.after_seq)
         except BaseException:
             session.stream.release()
@@ -105,6 +107,7 @@ class SessionAttachments:
 
         def go_on() -> None:
             session.stream.release()
+            session.stream.report_failure()
             _report_loss(session)
             if params.access == "write":
                 repeat()
