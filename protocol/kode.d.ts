@@ -332,7 +332,7 @@ export interface KodeErrors {
  * call waits until they are decided. `auto`: they are applied at once. `plan`: there are
  * none.
  */
-export type Mode = "review" | "ask" | "auto" | "plan";
+export type Mode = "review" | "ask" | "auto" | "keep" | "plan";
 
 /** A content block. Ignore types you do not know. */
 export type Block =
@@ -1634,8 +1634,10 @@ export interface FileView {
  * cannot be applied; true when it can again. `mergeOf`: this hunk is what is left of that
  * one after a merge by lines with the present text; to accept it, name it. `comment` is the
  * user's on the decision, `replacement` their own text for the hunk, `blockId` the tool
- * call that proposed it. `codePoints` are the hidden characters in `newText` that the flag
- * `invisibleCharacters` reports, as `U+202E`.
+ * call that proposed it. `kept` counts while the hunk is applied: false if the mode `keep`
+ * applied it and the user has yet to keep or undo it; true once they kept it. `codePoints`
+ * are the hidden characters in `newText` that the flag `invisibleCharacters` reports, as
+ * `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -1656,6 +1658,7 @@ export interface HunkView {
   fits?: boolean;
   mergeOf?: string;
   replacement?: string;
+  kept?: boolean;
 }
 
 /**

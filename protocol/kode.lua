@@ -4,7 +4,7 @@
 -- Members that are not listed may come and are to be ignored.
 
 --- What becomes of proposed edits. `review`: they wait, the turn goes on. `ask`: the tool call waits until they are decided. `auto`: they are applied at once. `plan`: there are none.
----@alias kode.Mode 'review'|'ask'|'auto'|'plan'
+---@alias kode.Mode 'review'|'ask'|'auto'|'keep'|'plan'
 
 --- A content block. Ignore types you do not know.
 ---@alias kode.Block kode.TextBlock|kode.ThinkingBlock|kode.ImageBlock|kode.ResourceBlock|kode.ToolUseBlock|kode.ToolResultBlock
@@ -881,7 +881,7 @@
 
 --- A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
 ---
---- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that replaced it, `reason` says why it is not applied. `diff` of a diverged hunk leads from the sent text to the present one; in conflict, from the present text to the hunk's. `fits` is sent for a pending hunk: false once the text under it has changed, so that it cannot be applied; true when it can again. `mergeOf`: this hunk is what is left of that one after a merge by lines with the present text; to accept it, name it. `comment` is the user's on the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` reports, as `U+202E`.
+--- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that replaced it, `reason` says why it is not applied. `diff` of a diverged hunk leads from the sent text to the present one; in conflict, from the present text to the hunk's. `fits` is sent for a pending hunk: false once the text under it has changed, so that it cannot be applied; true when it can again. `mergeOf`: this hunk is what is left of that one after a merge by lines with the present text; to accept it, name it. `comment` is the user's on the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `kept` counts while the hunk is applied: false if the mode `keep` applied it and the user has yet to keep or undo it; true once they kept it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` reports, as `U+202E`.
 ---@class kode.HunkView
 ---@field hunkId string
 ---@field state kode.HunkState
@@ -901,6 +901,7 @@
 ---@field fits? boolean
 ---@field mergeOf? string
 ---@field replacement? string
+---@field kept? boolean
 
 --- The text that hunks were computed on, or that holds them now.
 ---

@@ -23,6 +23,7 @@ from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 Json = dict[str, Any]
 FOLDER = ROOT / "protocol" / "fold" / "golden"
 _EDIT = {"old": "    return 'hello ' + name", "new": '    return f"你好 {name} 👋"'}
+_BYE = {"old": "    return 'bye ' + name", "new": '    return f"再见 {name}"'}
 _DONE, _NEXT = {"text": "Look 看", "state": "done"}, {"text": "Tell", "state": "in_progress"}
 _SPOKEN = answer(
     thinking("先想一想 🍵"), text("Half of it,"), hold("middle"), text(" and all of it 👋")
@@ -38,6 +39,10 @@ SESSIONS: dict[str, Sequence[RecordedResponse]] = {
             tool_call("propose_edit", {"path": "greetings.py", "edits": [_EDIT]}),
             tool_call("update_plan", {"items": [_DONE, _NEXT]}),
         ),
+        _SPOKEN,
+    ),
+    "keep": (
+        answer(tool_call("propose_edit", {"path": "greetings.py", "edits": [_EDIT, _BYE]})),
         _SPOKEN,
     ),
     "retry": (broken_off(answer(text("This attempt breaks off in the middle.")), 4), _SPOKEN),
@@ -62,7 +67,8 @@ async def play(name: str, project: Path) -> Json:
     handshake = {"locale": "en", "capabilities": capabilities}
     async with sidecar(SESSIONS[name], roots=[project], handshake=handshake) as world:
         world.editor.open(file, UNSAVED, language_id="python")
-        session = await world.session(title="Greetings", model="kimi-k2.6", agent="coder")
+        mode = {"mode": name} if name == "keep" else {}
+        session = await world.session(title="Greetings", model="kimi-k2.6", agent="coder", **mode)
         turn_id = await world.start(session, "Use f-strings, please. 谢谢 🙏")
         await world.model.reached("middle")
         await world.watch.until(
@@ -72,7 +78,10 @@ async def play(name: str, project: Path) -> Json:
         world.model.release("middle")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         if session.change_sets:
-            await world.decide(only_change_set(session))
+            first, *others = only_change_set(session).hunks()
+            decisions = [{"hunkId": first.id, "action": "accept"}]
+            decisions += [{"hunkId": hunk.id, "action": "reject"} for hunk in others]
+            await world.decide(only_change_set(session), decisions=decisions)
         for params in ({}, {"afterSeq": 9}):
             await _ask(world, session, "attach", **params)
         await world.client.request(

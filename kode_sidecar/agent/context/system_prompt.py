@@ -53,7 +53,7 @@ class Surroundings:
 def system_prompt(
     prompts: PromptFiles, agent: AgentProfile, mode: str, surroundings: Surroundings
 ) -> str:
-    """Return the prompt of an agent in a mode (`review`, `ask`, `auto`, `plan`).
+    """Return the prompt of an agent in a mode (`review`, `ask`, `auto`, `keep`, `plan`).
 
     Raises KodeError `ConfigInvalid` when a prompt file is missing or broken.
     """

@@ -91,6 +91,8 @@ class Applying:
 
     async def forecast(self, change_set: ChangeSet, choices: Choices) -> DecideResult:
         """Return what it would come to, as far as can be told without sending anything."""
+        _, back = self._to_keep(choices)
+        undone = (await self._undo_unkept(back, dry_run=True)) if back else ()
         documents = await self._documents(change_set.hunks[key] for key in choices)
         expected: list[ProposedHunk] = []
         for hunk_id, choice in choices.items():
@@ -98,8 +100,10 @@ class Applying:
             if _may_be_sent(hunk, choice):
                 document = documents.get(hunk.file.uri)
                 hunk = replace(hunk, state=self._expected(hunk, choice, document))
+            elif hunk_id in undone:
+                hunk = replace(hunk, state="undone")
             expected.append(hunk)
-        return msgspec.structs.replace(result(change_set, expected), verified=None)
+        return msgspec.structs.replace(result(change_set, expected, choices), verified=None)
 
     def _expected(
         self, hunk: ProposedHunk, choice: HunkDecision, document: Document | None
@@ -118,9 +122,13 @@ class Applying:
         hunks = [self._ledger[hunk_id] for hunk_id in choices]
         seen: dict[str, HunkState] = {hunk.id: hunk.state for hunk in hunks}
         # An earlier process may have sent a recalled one: that is looked at first.
+        if by_user:
+            await self._decide_applied(choices)
         free = [one for one in hunks if one.id not in self._claimed and not one.recalled]
         self._reject(free, choices)
         waiting = [hunk for hunk in hunks if _may_be_sent(hunk, choices[hunk.id])]
+        for hunk in waiting if by_user else ():
+            hunk.kept = None if hunk.kept is None else True
         ids = {hunk.id for hunk in waiting}
         self._claimed |= ids
         try:
@@ -130,6 +138,30 @@ class Applying:
             self._claimed -= ids
         if by_user:
             await self._save()
+
+    def _to_keep(self, choices: Choices) -> tuple[list[ProposedHunk], list[ProposedHunk]]:
+        """Return the hunks applied unasked that are kept now, and those to undo."""
+        hunks = [hunk for hunk in map(self._ledger.__getitem__, choices) if hunk.is_to_keep]
+        kept = [hunk for hunk in hunks if choices[hunk.id].action != "reject"]
+        return kept, [hunk for hunk in hunks if choices[hunk.id].action == "reject"]
+
+    async def _decide_applied(self, choices: Choices) -> None:
+        """Keep or undo what was applied unasked; one that cannot be undone waits on."""
+        kept, back = self._to_keep(choices)
+        for hunk in (*kept, *back):
+            hunk.comment = choices[hunk.id].comment
+        if kept:
+            self._ledger.keep(kept)
+        if back:
+            await self._undo_unkept(back)
+
+    async def _undo_unkept(
+        self, hunks: Sequence[ProposedHunk], *, dry_run: bool = False
+    ) -> Sequence[str]:
+        """Undo hunks of one change set where that is possible; return the ids of those."""
+        params = UndoParams(skip_conflicts=True, direction="undo", dry_run=dry_run)
+        change_set = self._ledger.of_turn(hunks[0].turn_id)
+        return (await self.undo(change_set, hunks, params)).undone
 
     async def _accept(
         self,

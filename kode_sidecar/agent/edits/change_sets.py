@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from kode_sidecar.agent.edits.announcing import Announcer, range_of, text_base
-from kode_sidecar.agent.edits.applying import Applying
+from kode_sidecar.agent.edits.applying import Applying, Choices
 from kode_sidecar.agent.edits.decisions import choose, left_out, result
 from kode_sidecar.agent.edits.diagnostic_news import DiagnosticNews
 from kode_sidecar.agent.edits.file_edits import FileEdits
@@ -88,7 +88,7 @@ class ChangeSets:
         self._workspace = workspace
         self._save = save
         self._branch: frozenset[str] = frozenset()
-        self._unsaved: dict[DecideParams, Sequence[str]] = {}
+        self._unsaved: dict[DecideParams, Choices] = {}
         self.overlay = Overlay()
         self._changes = FileChanges()
         self.freshness = Freshness(self.overlay.current, now)
@@ -254,22 +254,21 @@ class ChangeSets:
         Raises KodeError `ChangeSetNotFound`, `ChangeSetClosed`, `InvalidParams`, `Storage`.
         """
         change_set = self._ledger.change_set(params.change_set_id)
-        ids = self._unsaved.get(params)
-        if ids is None:
+        choices = self._unsaved.get(params)
+        if choices is None:
             choices = choose(change_set, params)
             if params.dry_run:
                 return await self._applying.forecast(change_set, choices)
-            ids = list(choices)
             try:
                 await self._applying.decide(choices)
             except KodeError:
-                self._unsaved[params] = ids
+                self._unsaved[params] = choices
                 raise
         else:  # it was carried out, and could not be saved
             await self._save()
             del self._unsaved[params]
         left = left_out(change_set, params)
-        return result(change_set, [change_set.hunks[hunk_id] for hunk_id in ids], left)
+        return result(change_set, [change_set.hunks[key] for key in choices], choices, left)
 
     async def undo(self, scope: str, params: UndoParams) -> UndoResult:
         """Take applied hunks back: those of a change set, of a turn, or one.

@@ -37,7 +37,7 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
                 "hunks announced after it are left alone.",
             )
         for hunk in change_set.hunks.values():
-            meant = hunk.state == "proposed" or params.rest in facts(hunk.state).carries_out
+            meant = hunk.is_waiting or params.rest in facts(hunk.state).carries_out
             meant = meant and hunk.announced <= params.seen_seq
             if meant and not _is_left(hunk, params) and hunk.id not in named:
                 named[hunk.id] = HunkDecision(hunk_id=hunk.id, action=params.rest)
@@ -96,6 +96,10 @@ def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
         if decision.action == "replace" and decision.new_text is None:
             raise invalid_at(f"{where}.newText", "`replace` needs the text to put.")
         kind = change_set.hunks[decision.hunk_id].kind
+        if decision.action == "replace" and change_set.hunks[decision.hunk_id].is_to_keep:
+            raise invalid_at(
+                f"{where}.action", "it is applied: edit it in the buffer, then accept."
+            )
         if decision.action == "replace" and kind in ("rename", "delete"):
             raise invalid_at(f"{where}.action", f"a {kind} has no text that could be replaced.")
         named[decision.hunk_id] = decision
@@ -103,14 +107,18 @@ def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
 
 
 def result(
-    change_set: ChangeSet, hunks: Iterable[ProposedHunk], left: Sequence[str] = ()
+    change_set: ChangeSet,
+    hunks: Iterable[ProposedHunk],
+    choices: Mapping[str, HunkDecision],
+    left: Sequence[str] = (),
 ) -> DecideResult:
-    """Return what has become of the hunks that a decision named; `left` it does not cover."""
+    """Return what has become of the hunks that `choices` name; `left` they do not cover."""
     ids: dict[str, list[str]] = defaultdict(list)
     shown: set[bool | None] = set()
     for hunk in hunks:
         known = facts(hunk.state)
-        ids[known.counted_as].append(hunk.id)
+        stuck = hunk.is_to_keep and choices[hunk.id].action == "reject"
+        ids["conflicts" if stuck else known.counted_as].append(hunk.id)
         if known.is_done:
             shown.add(None if hunk.unconfirmed else True)
         elif hunk.state == "diverged":

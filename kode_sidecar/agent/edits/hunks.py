@@ -238,10 +238,19 @@ class HunkLedger:
         """The documents that something was sent to which nobody has seen."""
         return {hunk.file.key for hunk in self._hunks.values() if hunk.unconfirmed}
 
+    def keep(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Keep hunks that were applied unasked; the model learns what the user says of them."""
+        for hunk in hunks:
+            hunk.kept = True
+            if hunk.comment:
+                self._unreported.setdefault(hunk.id, hunk)
+        self._report(hunks, ProposedHunk.state_view)
+
     def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
-        """Applied hunks were undone by the undo of that number."""
+        """Applied hunks were undone by the undo of that number; a redo is a word to keep them."""
         for hunk in hunks:
             hunk.undone_by = number
+            hunk.kept = None if hunk.kept is None else True
         self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
 
     def restore(self, hunks: Sequence[ProposedHunk]) -> None:

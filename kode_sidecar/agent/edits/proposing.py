@@ -13,6 +13,7 @@ from kode_sidecar.agent.edits.verdicts import verdict_line
 from kode_sidecar.agent.permissions import PermissionGate, preview
 from kode_sidecar.agent.tools.proposals import Proposed, Rewrite, apart
 from kode_sidecar.core.domain.change_set import FileChangeKind, ProposedHunk
+from kode_sidecar.core.domain.event_parts import APPLYING_MODES
 from kode_sidecar.core.domain.hunk import Composition
 from kode_sidecar.core.kernel.contracts import ToolCall
 from kode_sidecar.core.protocol.change_set import HunkDecision
@@ -298,14 +299,16 @@ class Proposer:
         count = f"{len(hunks)} hunk{'' if len(hunks) == 1 else 's'}"
         if not hunks:
             return "Took edits back", "Your pending edits there were taken back; nothing is left."
-        if self.mode not in ("auto", "ask"):
+        if self.mode not in (*APPLYING_MODES, "ask"):
             return f"Proposed {count}", (
                 f"Proposed, not yet applied: {count} for the user to decide. "
                 "Your reads show them already."
             )
         decided = self._ledger.expect(hunks)
         try:
-            if self.mode == "auto":
+            if self.mode in APPLYING_MODES:
+                for hunk in hunks:
+                    hunk.kept = False if self.mode == "keep" else None
                 await self._published()
                 yes = {hunk.id: HunkDecision(hunk_id=hunk.id, action="accept") for hunk in hunks}
                 await self._applying.decide(yes, by_user=False)

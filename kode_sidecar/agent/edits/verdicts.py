@@ -21,7 +21,9 @@ def _verdict(hunk: ProposedHunk) -> str:
             return "accepted and sent to the editor, unconfirmed: the file is not open there."
         case "applied" if hunk.undone_by:
             return "put back by the user: it is applied again."
-        case "applied" if comment:
+        case "applied" if hunk.is_to_keep:
+            return "applied; the user has yet to keep or undo it."
+        case "applied" | "undone" if comment:
             return f"{words} The user says: {comment}"
         case "replaced":
             sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""

@@ -30,12 +30,13 @@ from kode_sidecar.core.domain.agent_event import (
     TurnSteered,
 )
 from kode_sidecar.core.domain.change_set import ChangeSet
+from kode_sidecar.core.domain.event_parts import APPLYING_MODES
 from kode_sidecar.core.domain.message import Block, Message
 
 LOSS = "MessagesLost"
 """The code of the notice about messages that can no longer be read."""
 
-_REPORTS_AT_ONCE = ("auto", "ask")
+_REPORTS_AT_ONCE = (*APPLYING_MODES, "ask")
 """The modes in which a call's result reports the hunk status, so that no reminder is needed."""
 
 

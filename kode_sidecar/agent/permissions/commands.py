@@ -19,7 +19,7 @@ from kode_sidecar.core.domain.command_rules import (
     lasting_rule,
     shown_command,
 )
-from kode_sidecar.core.domain.event_parts import Mode, PermissionOption
+from kode_sidecar.core.domain.event_parts import APPLYING_MODES, Mode, PermissionOption
 from kode_sidecar.core.domain.permission import (
     ALLOW_ONCE,
     ALLOW_SESSION,
@@ -34,7 +34,6 @@ from kode_sidecar.infrastructure.workspace.unsaved import OpenTexts, UnsavedFile
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 _LINE_CHARS = 160
-_UNASKED_MODES = frozenset({"auto"})
 _UNTRUSTED = (
     "You have not said that you trust this workspace. Trusting it lets its own code run, and lets "
     "its notes, skills and tool servers be read, until this program ends."
@@ -100,9 +99,9 @@ class CommandPermission:
         return Unseen([one.path for one in left], self._texts.waiting(folder.real))
 
     async def _unsaved(self, folder: Path) -> Sequence[UnsavedFile]:
-        """Return the files to ask about. The mode `auto` saves accepted ones, and asks nothing."""
+        """Return the files to ask about. `APPLYING_MODES` save accepted ones, and ask nothing."""
         unsaved = await self._texts.unsaved(folder)
-        if self._mode() in _UNASKED_MODES:
+        if self._mode() in APPLYING_MODES:
             await self._texts.save(one.document for one in unsaved if one.accepted)
             return ()
         return [one for one in unsaved if (one.path, one.document.rev) not in self._left]

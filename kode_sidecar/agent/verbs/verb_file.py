@@ -25,7 +25,7 @@ from kode_sidecar.agent.context.skill_front_matter import (
     utf8,
     with_quoted_hint,
 )
-from kode_sidecar.core.domain.event_parts import EFFORTS, Effort, Mode
+from kode_sidecar.core.domain.event_parts import APPLYING_MODES, EFFORTS, Effort, Mode
 from kode_sidecar.core.protocol.process import VerbContext, VerbSource
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import clipped, one_line, without_controls, without_hidden
@@ -160,9 +160,9 @@ class _FieldsOfVerb:
         )
 
     def choices(self, *, loosens: bool) -> dict[str, Any]:
-        """Return agent, mode, model and effort; `auto` only where the verb is the user's own."""
+        """Return agent, mode, model and effort; only the user's own verb may apply edits."""
         mode = self._choice("mode", _MODES)
-        if mode == "auto" and not loosens:
+        if mode in APPLYING_MODES and not loosens:
             text = "a project's verb cannot apply edits by itself: use review, ask or plan"
             raise self._fields.wrong("mode", text)
         agent, model = self.text("agent"), self.text("model")

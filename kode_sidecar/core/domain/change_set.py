@@ -50,7 +50,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     that it cannot be applied; true when it can again. `merge_of`: this hunk is what is left of that
     one after a merge by lines with the present text; to accept it, name it. `comment` is the user's
     on the decision, `replacement` their own text for the hunk, `block_id` the tool call that
-    proposed it.
+    proposed it. `kept` counts while the hunk is applied: false if the mode `keep` applied it and
+    the user has yet to keep or undo it; true once they kept it.
     `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters`
     reports, as `U+202E`.
     """
@@ -73,6 +74,7 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     fits: bool | None = None
     merge_of: str | None = None
     replacement: str | None = None
+    kept: bool | None = None
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -126,7 +128,7 @@ class ProposedHunk:
     unchanged. `found` is the text in the place of a diverged hunk; None if an earlier process saw
     it. `undone_by` is the number of the newest undo that undid it. `tried` are the replacements
     (None for its own new text) that were sent but not seen, and may still arrive. `repeats` is how
-    often its old lines were repeated right beside it, None if unknown.
+    often its old lines were repeated right beside it, None if unknown. `kept`: as in `HunkView`.
     """
 
     id: str
@@ -156,6 +158,7 @@ class ProposedHunk:
     undone_by: int = 0
     tried: tuple[str | None, ...] = ()
     repeats: int | None = None
+    kept: bool | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -178,6 +181,16 @@ class ProposedHunk:
     def is_done(self) -> bool:
         """Whether it counts as applied, with its new text or the user's own."""
         return facts(self.state).is_done
+
+    @property
+    def is_to_keep(self) -> bool:
+        """Whether it was applied unasked, and the user has yet to keep or undo it."""
+        return self.is_done and self.kept is False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the user has yet to decide on it."""
+        return self.state == "proposed" or self.is_to_keep
 
     @property
     def is_open(self) -> bool:
@@ -222,6 +235,7 @@ class ProposedHunk:
             fits=self._fit_on_wire(),
             merge_of=self.merge_of,
             replacement=self.replacement,
+            kept=self._kept_on_wire(),
         )
 
     def state_view(self) -> HunkView:
@@ -235,7 +249,11 @@ class ProposedHunk:
             comment=self.comment or None,
             fits=self._fit_on_wire(),
             replacement=self.replacement,
+            kept=self._kept_on_wire(),
         )
+
+    def _kept_on_wire(self) -> bool | None:
+        return self.kept if self.kept or self.is_done else None
 
     def _fit_on_wire(self) -> bool | None:
         return False if self.state == "proposed" and not self.fits else None
@@ -248,6 +266,7 @@ class ProposedHunk:
         self.reason = news.reason
         self.diff = news.diff
         self.replacement = news.replacement
+        self.kept = self.kept if news.kept is None else news.kept
         if facts(self.state).is_failed:
             self.try_for(news.replacement)
         self.fits = news.fits is not False
@@ -263,9 +282,9 @@ class ChangeSet:
 
     @property
     def state(self) -> ChangeSetState:
-        """`decided` when no hunk is pending; superseded hunks do not count."""
+        """`decided` when no hunk waits for the user; superseded hunks do not count."""
         live = [hunk for hunk in self.hunks.values() if hunk.state != "superseded"]
-        waiting = sum(hunk.state == "proposed" for hunk in live)
+        waiting = sum(hunk.is_waiting for hunk in live)
         if not waiting:
             return "decided"
         return "proposed" if waiting == len(live) else "partly_decided"
@@ -275,9 +294,11 @@ class ChangeSet:
         decided: set[str] = set()
         for file in files:
             for view in file.hunks:
-                if view.hunk_id in self.hunks:
-                    self.hunks[view.hunk_id].restore_state(view)
-                    decided.add(view.hunk_id)
+                hunk = self.hunks.get(view.hunk_id)
+                if hunk is not None:
+                    if not (hunk.is_to_keep and view.kept and not view.comment):
+                        decided.add(hunk.id)  # to keep what is applied is no news to the model
+                    hunk.restore_state(view)
                 else:
                     self.hunks[view.hunk_id] = _announced_hunk(self.turn_id, file, view, seq)
         return decided
@@ -329,4 +350,5 @@ def _announced_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> P
         diff=view.diff,
         comment=view.comment,
         replacement=view.replacement,
+        kept=view.kept,
     )

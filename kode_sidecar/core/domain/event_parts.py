@@ -6,8 +6,10 @@ from msgspec import Struct
 
 from kode_sidecar.core.domain.budget import BudgetScope
 
-Mode = Literal["review", "ask", "auto", "plan"]
+Mode = Literal["review", "ask", "auto", "keep", "plan"]
 """How proposed edits are handled."""
+APPLYING_MODES: frozenset[Mode] = frozenset({"auto", "keep"})
+"""The modes that apply edits without a question."""
 Locale = Literal["zh", "en"]
 """The languages of prompts and of texts for users."""
 Effort = Literal["off", "low", "medium", "high", "max"]

@@ -66,7 +66,7 @@ def facts(state: HunkState) -> StateFacts:
             return StateFacts(words, "conflicts", is_failed=True)
         case "undone":
             words = "undone by the user: what was there before is there again."
-            return StateFacts(words, "conflicts", rank=2)
+            return StateFacts(words, "rejected", carries_out=("reject",), rank=2)
 
 
 _STATES: tuple[HunkState, ...] = get_args(HunkState)

@@ -44,7 +44,8 @@ class OpenTexts:
     """The open files of one session beside the disk.
 
     `editor_saves` and `save_documents` are the editor's part in it, `wanted` is the setting
-    `save_accepted`, `pending` returns the undecided hunks of the branch.
+    `save_accepted` (what the mode `keep` applies is saved without it), `pending` returns the
+    undecided hunks of the branch.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class OpenTexts:
             if document.rev != rev or document.version != version:
                 return  # the user has typed meanwhile
         self._ours[document.key] = document.rev
-        if self._wanted():
+        if self._wanted() or any(hunk.kept is False for hunk in hunks):
             await self.save([document])
 
     async def unsaved(self, folder: Path) -> Sequence[UnsavedFile]:

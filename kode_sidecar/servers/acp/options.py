@@ -10,6 +10,7 @@ from kode_sidecar.servers.acp.updates import shown_mode
 MODES: Sequence[tuple[Mode, str, str]] = (
     ("ask", "Ask", "Every edit is shown and asked for before it is applied"),
     ("auto", "Apply edits", "Edits are applied at once; what is sensitive is asked for"),
+    ("keep", "Keep or undo", "Edits are applied and saved at once; keep or undo them afterwards"),
     ("plan", "Plan", "Reads only, and proposes no edits"),
 )
 
