@@ -10,6 +10,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import get_args
 
 import hypothesis
@@ -122,7 +123,14 @@ def a_storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture(autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A `KODE_HOME` of its own, not yet made, and nothing of the developer's settings."""
+    """A `KODE_HOME` of its own, not yet made, and nothing of the developer's settings.
+
+    The user's own folder is an empty one, so that no verb, skill or git setting of the
+    developer's is read; caches of downloaded programs stay where they are.
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    user = tmp_path_factory.getbasetemp() / "user"
+    user.mkdir(exist_ok=True)
     home = tmp_path_factory.getbasetemp() / f"kode-home-{next(_numbers)}"
     with pytest.MonkeyPatch.context() as patch:
         for name in map(str.upper, list(os.environ)):
@@ -131,6 +139,9 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
                 patch.delenv(name, raising=False)
                 patch.delenv(name.lower(), raising=False)
         patch.setenv("KODE_HOME", str(home))
+        patch.setenv("HOME", str(user))
+        patch.setenv("USERPROFILE", str(user))
+        patch.setenv("XDG_CACHE_HOME", caches)
         for name in ("LC_ALL", "LC_MESSAGES"):
             patch.delenv(name, raising=False)
         patch.setenv("LANG", "C.UTF-8")  # tells no language: prompts are those of the default
