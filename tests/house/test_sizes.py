@@ -27,6 +27,7 @@ SMALL = {
     "reviews.contracts": "what a review needs, open to all packages",
     "text.git_diff": "bytes of Git in, numbered lines out; no differing of its own",
     "text.moved_lines": "for findings, which are compared and not followed edit by edit",
+    "workspace.folder_entries": "below the guard and each of the four walks",
     "text.lenient_json": "for model hosts of every dialect, and for tool servers",
 }
 

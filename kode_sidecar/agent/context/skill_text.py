@@ -4,6 +4,7 @@ References and templates are files in the skill's folders of these names. The li
 by its first heading or line. The whole text, as UTF-8, never exceeds the budget.
 """
 
+import os
 from dataclasses import dataclass
 
 from kode_sidecar.agent.context.skill_front_matter import split_skill, utf8
@@ -162,7 +163,7 @@ def _read(skill: Skill, located: Location) -> bytes:
 
 def _locate(skill: Skill, path: str) -> Location:
     try:
-        return locate(path, make_roots([skill.folder]), lambda place: place.exists())
+        return locate(path, make_roots([skill.folder]), os.path.exists)
     except KodeError as error:
         text = error.message.replace("open folder", "folder of the skill")
         raise KodeError(error.code, text) from None

@@ -82,8 +82,8 @@ def jailed(
     mounts += [("--bind-try", place) for place in folders.writable]
     mounts += [("--ro-bind-try", place) for place in folders.read_only]
     for place in (*_private_files("/etc"), *folders.hidden, *jail.hidden):
-        if place.exists():
-            mounts.append(("--tmpfs" if place.is_dir() else "--ro-bind", place))
+        if os.path.exists(place):
+            mounts.append(("--tmpfs" if os.path.isdir(place) else "--ro-bind", place))
     words = [str(program), *_APART, *(() if jail.network else ("--unshare-net",))]
     # A mount inside another one must come after it; of equal places the last mount counts.
     for option, place in sorted(mounts, key=lambda mount: len(mount[1].parts)):

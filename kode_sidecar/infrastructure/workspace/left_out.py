@@ -14,6 +14,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.decoding import is_binary, is_utf8
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_beginning
+from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.globs import (
     IGNORED_NAMES,
     IgnoreRules,
@@ -92,9 +93,9 @@ def _entries(target: Location, found: Unsearched) -> Iterator[_Entry]:
     stack: list[tuple[tuple[str, ...], IgnoreRules | None]] = [(base, rules_for(root, base))]
     while stack:
         folder, rules = stack.pop()
-        for entry in _scan(root, folder):
+        for entry in folder_entries(root.real.joinpath(*folder)):
             parts = (*folder, entry.name)
-            is_folder = entry.is_dir(follow_symlinks=False)
+            is_folder = kind_of(entry) == "folder"
             ignored = rules is None or entry.name in IGNORED_NAMES
             ignored = ignored or (rules is not None and rules.ignores(parts, folder=is_folder))
             if not is_folder:
@@ -107,14 +108,6 @@ def _entries(target: Location, found: Unsearched) -> Iterator[_Entry]:
                 found.projects.append(parts)
             elif rules is not None:
                 stack.append((parts, rules.entered(root, parts)))
-
-
-def _scan(root: Root, folder: tuple[str, ...]) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(root.real.joinpath(*folder)) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def _status(entry: "os.PathLike[str]") -> os.stat_result | None:

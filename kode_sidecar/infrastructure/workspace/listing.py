@@ -1,11 +1,11 @@
 """Lists a folder's files: sorted, bounded, without ignored files and without following links."""
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.globs import (
     IGNORED_NAMES,
     is_other_project,
@@ -15,7 +15,6 @@ from kode_sidecar.infrastructure.workspace.paths import Location, Root
 
 MAX_ENTRIES = 200_000
 TIME_LIMIT_SECONDS = 20.0
-_JUNCTION = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None)
 
 
 @dataclass(frozen=True)
@@ -87,32 +86,17 @@ def _walk(
             stack.pop()
             continue
         parts = (*folder, entry.name)
-        is_link = _is_link(entry)
-        is_folder = not is_link and entry.is_dir(follow_symlinks=False)
+        kind = kind_of(entry)
+        is_folder = kind == "folder"
         if entry.name in IGNORED_NAMES or rules.ignores(parts, folder=is_folder):
             continue
         if is_folder and projects is not None and is_other_project(root, parts):
             projects.append(parts)
         elif is_folder:
             stack.append((parts, rules.entered(root, parts), iter(_entries(root, parts))))
-        elif is_link or entry.is_file(follow_symlinks=False):
-            yield ListedFile(parts, is_link)
+        elif kind:
+            yield ListedFile(parts, kind == "link")
 
 
 def _entries(root: Root, parts: tuple[str, ...]) -> list[os.DirEntry[str]]:
-    """Return a folder's entries by name; none if it cannot be read."""
-    try:
-        with os.scandir(root.real.joinpath(*parts)) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _is_link(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a link, or a junction of Windows, which `is_symlink` misses."""
-    if entry.is_symlink():
-        return True
-    if _JUNCTION is None:
-        return False
-    tag = getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0)
-    return tag == _JUNCTION
+    return sorted(folder_entries(root.real.joinpath(*parts)), key=lambda entry: entry.name)

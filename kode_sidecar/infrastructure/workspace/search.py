@@ -5,6 +5,7 @@ buffers as one text through its standard input.
 """
 
 import asyncio
+import os
 import re
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -230,7 +231,7 @@ class Search:
     @asynccontextmanager
     async def _ignore_file(self, target: Location) -> AsyncGenerator[str, None]:
         """Yield the name of a file with the ignore rules of a folder, or "" if there are none."""
-        if not target.real.is_dir():
+        if not os.path.isdir(target.real):
             yield ""
             return
         marks = await self.ripgrep.files(mark_arguments(target), target.root.real)
@@ -264,7 +265,7 @@ class Search:
                 seen += 1
             return seen <= query.max_results
 
-        if not target.root.real.is_dir():
+        if not os.path.isdir(target.root.real):
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
             return ()
         cut = await self.ripgrep.run(

@@ -7,8 +7,11 @@ managers link what they install that way to a store: such files are read, but no
 import os
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
+
+from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
 
 MAX_ENTRIES = 50_000
 """The most names of a root that are looked at."""
@@ -51,17 +54,13 @@ def _walked(folder: Path) -> dict[int, list[Path]]:
     waiting, last = deque([folder]), deque[Path]()
     left = MAX_ENTRIES
     while left > 0 and (waiting or last):
-        try:
-            with os.scandir((waiting or last).popleft()) as entries:
-                for entry in entries:
-                    left -= 1
-                    if left < 0:
-                        break
-                    if entry.is_dir(follow_symlinks=False):
-                        late = entry.name.lower() in _DEPENDENCIES
-                        (last if late else waiting).append(Path(entry.path))
-                    elif entry.is_file(follow_symlinks=False):
-                        names.setdefault(entry.inode(), []).append(Path(entry.path))
-        except OSError:
-            continue
+        for entry in folder_entries((waiting or last).popleft(), limit=left):
+            left -= 1
+            kind = kind_of(entry)
+            if kind == "folder":
+                late = entry.name.lower() in _DEPENDENCIES
+                (last if late else waiting).append(Path(entry.path))
+            elif kind == "file":
+                with suppress(OSError):
+                    names.setdefault(entry.inode(), []).append(Path(entry.path))
     return names

@@ -9,10 +9,10 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from kode_sidecar.core.real_path import real_path
+from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES
 from kode_sidecar.infrastructure.workspace.sensitive import (
     EDITOR_FOLDERS,
@@ -77,11 +77,7 @@ class _Search:
     def run(self) -> None:
         while self._queue:
             folder, within = self._queue.popleft()
-            try:
-                with os.scandir(folder) as scan:
-                    entries = list(islice(scan, MAX_ENTRIES + 1))
-            except OSError:
-                continue
+            entries = folder_entries(folder, limit=MAX_ENTRIES + 1)
             self._entries += len(entries)
             if self._entries > MAX_ENTRIES:
                 self.found.cut = True
@@ -96,7 +92,7 @@ class _Search:
 
     def _take(self, entry: os.DirEntry[str], within: bool) -> None:
         path, name = Path(entry.path), fold_name(entry.name)
-        folder = entry.is_dir(follow_symlinks=False)
+        folder = kind_of(entry) == "folder"
         repository = folder and name in STEERING and not _is_empty_repository(path, name)
         counts = within or (not repository and (name in STEERING or is_sensitive_name(entry.name)))
         if counts:
@@ -114,14 +110,14 @@ class _Search:
             if os.path.lexists(path):
                 self._note(path)
                 self._protect(path)
-                if path.is_dir() and not path.is_symlink():
+                if os.path.isdir(path) and not os.path.islink(path):
                     self._queue.append((path, True))
             if name in _HELD:
                 self.found.missing.append(path)
         self._note(folder / _RUN_BY_REBASE)
         for name in _REPOSITORIES:
             path = folder / name
-            if path.is_dir() and not path.is_symlink():
+            if os.path.isdir(path) and not os.path.islink(path):
                 self.found.in_place.append(path)
                 self._queue.append((path, False))
         self._lead_elsewhere(folder)
@@ -129,7 +125,7 @@ class _Search:
     def _protect(self, path: Path) -> None:
         """Have a path mounted read-only; of a link, the target, as a link cannot be mounted."""
         real = real_path(path)
-        if real.exists() and self._is_below(real):
+        if os.path.exists(real) and self._is_below(real):
             self.found.read_only.append(real)
 
     def _is_below(self, path: Path) -> bool:
@@ -149,10 +145,10 @@ class _Search:
     def _lead_elsewhere(self, folder: Path) -> None:
         """Protect the hooks and settings elsewhere that a repository's own settings name."""
         for path in _named_in(folder / "config", folder.parent):
-            if path.exists() and self._is_below(path) and not folder.is_relative_to(path):
+            if os.path.exists(path) and self._is_below(path) and not folder.is_relative_to(path):
                 self._note(path)
                 self.found.read_only.append(path)
-                if path.is_dir():
+                if os.path.isdir(path):
                     self._queue.append((path, True))
 
 
@@ -186,9 +182,7 @@ def _is_empty_repository(folder: Path, name: str) -> bool:
 
 
 def _is_socket(entry: os.DirEntry[str]) -> bool:
-    if entry.is_symlink() or entry.is_dir() or entry.is_file():
-        return False
     try:
-        return stat.S_ISSOCK(entry.stat().st_mode)
+        return not kind_of(entry) and stat.S_ISSOCK(entry.stat().st_mode)
     except OSError:  # it has just been removed
         return False

@@ -248,7 +248,9 @@ class Agent(JobAgent):
         if self._loaded.settings.mcp or self._more_servers:
             return True
         roots = self.workspace.roots if self._live.trusted() else ()
-        return any((root.path / file).is_file() for root in roots for file in PROJECT_SERVER_FILES)
+        return any(
+            os.path.isfile(root.path / file) for root in roots for file in PROJECT_SERVER_FILES
+        )
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> SystemPrompt:
         reviews = agent.prompt_file in (REVIEWER.prompt_file, REVIEW_READER.prompt_file)

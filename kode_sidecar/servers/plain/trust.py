@@ -1,5 +1,6 @@
 """Whether the open folders are trusted: a plain client cannot say it, so its user does."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +40,7 @@ class TrustQuestion:
         roots = [
             root
             for root in self._folders.roots()
-            if any((root / name).exists() for name in _MATTERS)
+            if any(os.path.exists(root / name) for name in _MATTERS)
         ]
         if self._asked or self._folders.trusted() or not roots:
             return

@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from kode_sidecar.infrastructure.workspace import startup_files
 from kode_sidecar.infrastructure.workspace.sensitive import EDITOR_FOLDERS, SENSITIVE_PATTERNS
 from kode_sidecar.infrastructure.workspace.startup_files import changed_files, find_startup_files
+
+SOMEBODY = os.getuid() or 65534 if os.name != "nt" else 0
 
 
 def write(root: Path, *names: str, content: str = "x") -> None:
@@ -84,3 +87,21 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     assert found.in_place == [root / ".git"]
     names = {path.relative_to(root).as_posix() for path in found.states}
     assert names == {".git/objects/info/alternates", ".vscode", ".idea", ".zed", ".envrc"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders of Windows are closed by other means")
+def test_a_folder_that_nobody_may_look_into_is_no_error() -> None:
+    """Root may look into all; so this test is somebody else for a while."""
+    with TemporaryDirectory() as name:
+        root = Path(name)
+        write(root, ".git/HEAD", ".git/hooks/a", "sub/AGENTS.md")
+        for path in (root, *root.rglob("*")):
+            os.chown(path, SOMEBODY, -1)
+        os.chmod(root / ".git", 0)
+        os.seteuid(SOMEBODY)
+        try:
+            found = find_startup_files([root])
+        finally:
+            os.seteuid(os.getuid())
+        assert root / "sub/AGENTS.md" in found.read_only
+        os.chmod(root / ".git", 0o700)
