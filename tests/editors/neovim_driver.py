@@ -93,6 +93,10 @@ class Neovim:
         """Type, as a user does, and wait until it was handled."""
         await self.lua("vim.api.nvim_feedkeys(vim.keycode(...), 'tx', false)", keys)
 
+    async def typed(self, keys: str) -> None:
+        """Put keys where those of a keyboard come from; whatever is asked next comes after them."""
+        await self.request("nvim_input", keys)
+
     async def chat(self) -> list[str]:
         """The lines of the chat of the current session."""
         return await self.lua("return Kode.chat()")

@@ -278,25 +278,6 @@ async def test_prompts_wait_for_the_turn_or_are_heard_in_it(play: Play) -> None:
         assert "later please" not in scene.asked(1)
 
 
-async def test_questions_are_put_to_the_user(play: Play) -> None:  # F1
-    question = {"question": "Where 哪里?", "choices": ["prices.json", "a database"], "multi": False}
-    sensitive = proposal(".vscode/tasks.json", ("{}", '{"a": 1}'))
-    async with play(
-        answer(tool_call("ask_user", question)), answer(sensitive), answer(text("Thanks."))
-    ) as scene:
-        nvim = scene.nvim
-        (scene.root / ".vscode").mkdir()
-        (scene.root / ".vscode" / "tasks.json").write_text("{}\n")
-        await nvim.lua("Kode.chosen = {'a database', 'Reject'}")
-        await nvim.kode("ask", "Go")
-        await nvim.until("Kode.idle()")
-        prompts = [offered["prompt"] for offered in await nvim.lua("return Kode.offered")]
-        assert prompts[0] == "Where 哪里?"
-        assert ".vscode/tasks.json" in prompts[1]
-        assert "a database" in scene.asked(1)
-        assert await nvim.lua("return next(Kode.fold().pending) == nil")
-
-
 async def test_drafts_stay_with_their_sessions(play: Play) -> None:  # F1
     async with play(answer(text("one")), answer(text("two"))) as scene:
         nvim = scene.nvim

@@ -21,6 +21,7 @@ for name, arguments in pairs({
   ['new'] = 'new',
   ['ask'] = 'ask',
   ['add'] = 'add',
+  ['answer'] = 'answer',
   ['stop'] = 'stop',
   ['next-hunk'] = 'next',
   ['prev-hunk'] = 'prev',

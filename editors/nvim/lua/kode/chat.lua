@@ -122,6 +122,7 @@ end
 
 --- Show a session and go there; in the window of the chat, if there is one in this tab page.
 ---@param session kode.Session
+---@return kode.ChatBuffer
 function M.open(session)
   sessions.current = session
   local chat = buffers[session.id] or make(session)
@@ -145,6 +146,7 @@ function M.open(session)
   end
   chat:paint()
   chat:to_input(window)
+  return chat
 end
 
 --- Close the chat's windows in this tab page. True if there was one.

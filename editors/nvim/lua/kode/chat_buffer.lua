@@ -14,6 +14,8 @@ local MOST_BYTES = 4096
 local marks = vim.api.nvim_create_namespace('kode_chat')
 local rules = vim.api.nvim_create_namespace('kode_chat_rule')
 
+local foldable = { card = true, note = true, question = true }
+
 ---@class kode.ChatBuffer
 ---@field buffer integer
 ---@field session kode.Session
@@ -86,6 +88,21 @@ end
 function ChatBuffer:guard()
   if vim.api.nvim_get_current_buf() == self.buffer then
     vim.bo[self.buffer].modifiable = vim.fn.line('.') > self:input_row()
+    self:enter()
+  end
+end
+
+-- Remember the card of a question into which the user has moved; where lines have moved below the
+-- cursor, it is where it was drawn. Keys that are typed already are handled before: they are for
+-- something else.
+function ChatBuffer:enter()
+  local at = vim.api.nvim_win_get_cursor(0)
+  if not vim.deep_equal(at, self.drawn_at) then
+    self.drawn_at = nil
+    local item = self:item_at(at[1] - 1)
+    vim.schedule(function()
+      self.entered = item and item.kind == 'question' and item.key or nil
+    end)
   end
 end
 
@@ -132,7 +149,7 @@ end
 --- Open or close the card at the cursor. False if there is none.
 function ChatBuffer:toggle(open)
   local item = self:item_at(vim.fn.line('.') - 1)
-  if not item or not (item.kind == 'card' or item.kind == 'note') then
+  if not item or not foldable[item.kind] then
     return false
   end
   local expanded = self.session.expanded
@@ -168,7 +185,7 @@ function ChatBuffer:paint()
   self:write(function()
     if fold.moved then
       fold.moved = false
-      self:rearrange(transcript.layout(fold))
+      self:rearrange(transcript.layout(self.session))
     end
     for _, item in ipairs(self.items) do
       if item.id and (touched[item.id] or self.more[item.id]) and not item.fresh then
@@ -182,6 +199,9 @@ function ChatBuffer:paint()
   for _, window in ipairs(windows) do
     -- Setting it makes a window that is not the current one scroll.
     vim.api.nvim_win_set_cursor(window, vim.api.nvim_win_get_cursor(window))
+  end
+  if vim.api.nvim_get_current_buf() == self.buffer then
+    self.drawn_at = vim.api.nvim_win_get_cursor(0)
   end
   if next(self.more) then
     require('kode.chat').paint_soon(self.session)

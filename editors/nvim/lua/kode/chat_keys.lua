@@ -19,6 +19,9 @@ local function enter()
   if vim.fn.line('.') > here:input_row() then
     return run('send')()
   end
+  if require('kode.questions').choose(here) then
+    return
+  end
   local item = here:item_at(vim.fn.line('.') - 1)
   if item and item.kind == 'changes' then
     return run('next')()
@@ -69,6 +72,18 @@ function M.set(buffer)
   map('n', 'za', fold(), 'open or close the card')
   map('n', 'zo', fold(true), 'open the card')
   map('n', 'zc', fold(false), 'close the card')
+  for digit = 1, 9 do
+    vim.keymap.set('n', tostring(digit), function()
+      local questions = require('kode.questions')
+      if not questions.takes_digits(chat()) then
+        return tostring(digit)
+      end
+      vim.schedule(function()
+        questions.choose(chat(), digit)
+      end)
+      return ''
+    end, { buffer = buffer, expr = true, desc = 'kode: answer a question, in its card' })
+  end
   map('n', ']]', message(1), 'next message')
   map('n', '[[', message(-1), 'previous message')
   map('n', '<localleader>e', run('edit'), 'edit this prompt')

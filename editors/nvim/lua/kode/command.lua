@@ -254,6 +254,9 @@ local verbs = {
       current.editing = nil
     end
   end),
+  answer = function()
+    require('kode.questions').go()
+  end,
   queue = pick('queue'),
   edit = with_session(edit),
   fork = with_session(fork),

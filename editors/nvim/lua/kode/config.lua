@@ -13,6 +13,7 @@ local M = {}
 ---@field budget? kode.Budget what a turn, a session and a day may cost; the sidecar keeps it
 ---@field chat? kode.ChatOptions
 ---@field review? kode.ReviewOptions
+---@field notify? boolean let the terminal notify while Neovim has not the focus
 ---@field restarts? integer how often a process that died is started again within five minutes
 
 ---@class kode.ChatOptions
@@ -36,6 +37,7 @@ local defaults = {
   budget = nil,
   chat = { position = 'right', size = 0.42, keys = true, frame_ms = 33 },
   review = { advance = true },
+  notify = true,
   restarts = 5,
 }
 
@@ -52,6 +54,7 @@ local types = {
   budget = { 'table' },
   chat = { 'table' },
   review = { 'table' },
+  notify = { 'boolean' },
   restarts = { 'number' },
 }
 

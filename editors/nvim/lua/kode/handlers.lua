@@ -14,6 +14,12 @@ local function answer_later(body)
   return coroutine.yield()
 end
 
+local function put(_, params)
+  return answer_later(function()
+    return require('kode.questions').put(params)
+  end)
+end
+
 local handlers = {
   ['kode/event'] = function(_, params)
     require('kode.sessions').take_events(params)
@@ -30,17 +36,9 @@ local handlers = {
   ['kode/saveDocuments'] = function(_, params)
     return { saved = require('kode.documents').save(params.documents) }
   end,
-  ['kode/permission/request'] = function(_, params)
-    return answer_later(function()
-      return require('kode.questions').permission(params)
-    end)
-  end,
-  ['kode/ask'] = function(_, params)
-    return answer_later(function()
-      return require('kode.questions').ask(params)
-    end)
-  end,
-  -- Which question is taken back cannot be told here: Neovim does not say the ids of requests.
+  ['kode/permission/request'] = put,
+  ['kode/ask'] = put,
+  -- An event says which question is taken back: Neovim does not say the ids of requests.
   ['$/cancelRequest'] = function() end,
 }
 

@@ -2,6 +2,7 @@
 local M = {}
 
 local Fold = require('kode.fold')
+local attention = require('kode.attention')
 local client = require('kode.client')
 local task = require('kode.task')
 
@@ -11,6 +12,7 @@ local task = require('kode.task')
 ---@field queue kode.QueuedPrompt[] prompts for after this turn
 ---@field attachments kode.Block[] go with the next prompt
 ---@field editing? { parent?: string, message: string } the next prompt takes the place of this one
+---@field questions kode.Question[] that wait for the user
 ---@field lost? boolean the process died; opened again when it is back
 ---@field context? number how full the model's window is, 0 to 1
 ---@field budget? kode.Budget what the user allows it to cost
@@ -28,9 +30,13 @@ M.current = nil
 local owners = {} ---@type table<string, kode.Session> of open blocks, for a delta names no session
 local keys = 0
 
-local function ensure(id)
+--- The session of an id, one of which nothing is known yet where there is none.
+---@return kode.Session
+function M.ensure(id)
   if not M.all[id] then
-    M.all[id] = { id = id, fold = Fold.new(), queue = {}, attachments = {}, expanded = {} }
+    local session = { id = id, fold = Fold.new(), queue = {}, attachments = {}, expanded = {} }
+    session.questions = {}
+    M.all[id] = session
   end
   return M.all[id]
 end
@@ -44,7 +50,7 @@ end
 function M.new()
   local answer = client.ask('kode/session/new')
   if answer then
-    M.current = ensure(answer.sessionId)
+    M.current = M.ensure(answer.sessionId)
     local fold = M.current.fold
     fold.seq = math.max(fold.seq, answer.seq)
     fold.mode, fold.model = answer.session.mode, answer.session.model
@@ -77,7 +83,7 @@ local function attach(id, after_seq)
   if not answer then
     return nil, failed
   end
-  local session = ensure(id)
+  local session = M.ensure(id)
   local messages = answer.mode == 'snapshot' and all_messages(id, answer) or {}
   session.fold:attach(answer, messages)
   for block_id, block in pairs(session.fold.blocks) do
@@ -133,7 +139,8 @@ end
 function M.lost()
   owners = {}
   for _, session in pairs(M.all) do
-    session.lost = true
+    session.lost, session.questions = true, {}
+    session.fold.moved = true
     show(session)
   end
   client.abandon()
@@ -259,7 +266,24 @@ after['turn.completed'] = function(session, event)
     pattern = 'KodeTurnCompleted',
     data = { sessionId = session.id, stopReason = event.stopReason },
   })
+  local ended = { end_turn = 'is done', error = 'has failed' }
+  attention.away(
+    ('%s %s'):format(
+      session.fold.title,
+      ended[event.stopReason] or 'has stopped: ' .. event.stopReason
+    )
+  )
 end
+
+after['decision.requested'] = function(session)
+  attention.away(session.fold.title .. ' waits for your decision on its edits')
+end
+
+local function withdraw(session, event)
+  require('kode.questions').withdraw(session, event.requestId)
+end
+
+after['permission.resolved'], after['ask.resolved'] = withdraw, withdraw
 
 after['notice'] = function(_, event)
   local levels = { warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
@@ -270,7 +294,7 @@ end
 
 --- `kode/event`.
 function M.take_events(params)
-  local session = ensure(params.sessionId)
+  local session = M.ensure(params.sessionId)
   for _, event in ipairs(params.events) do
     session.fold:event(event)
     if after[event.type] then

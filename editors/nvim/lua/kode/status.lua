@@ -66,7 +66,10 @@ function M.rule(session)
     table.insert(lines, { { ('next %d: '):format(index), 'KodeTool' }, { text, 'KodeDim' } })
   end
   local state, told = M.state(session), facts(session)
-  local running = fold.turnId and 'KodeRunning' or state == 'ready' and 'KodeOk' or 'KodeWaiting'
+  local running = next(fold.pending) and 'KodeWaiting'
+    or fold.turnId and 'KodeRunning'
+    or state == 'ready' and 'KodeOk'
+    or 'KodeWaiting'
   table.insert(lines, {
     { '── ', 'KodeRule' },
     { state, running },

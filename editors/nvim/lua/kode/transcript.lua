@@ -62,10 +62,11 @@ function Layout:change_sets(turn)
   end
 end
 
---- All items of the branch in sight.
----@param fold kode.Fold
+--- All items of the branch in sight, and the questions that wait.
+---@param session kode.Session
 ---@return kode.Item[]
-function M.layout(fold)
+function M.layout(session)
+  local fold = session.fold
   local layout = setmetatable({ fold = fold, items = {} }, Layout)
   layout:add({ key = 'title', kind = 'title' })
   local path = fold:path()
@@ -79,6 +80,10 @@ function M.layout(fold)
   local stop, last = fold.lastTurn, path[#path]
   if stop and stop.stopReason ~= 'end_turn' and not (last and last.isApiErrorMessage) then
     layout:add({ key = 'stop' .. (stop.turnId or ''), kind = 'stop', event = stop })
+  end
+  for _, question in ipairs(session.questions) do
+    local id = question.params.requestId
+    layout:add({ key = 'q' .. id, id = id, kind = 'question', question = question })
   end
   return layout.items
 end
@@ -103,6 +108,8 @@ function M.render(item, session)
     return cards.note(item.message, blocks, open)
   elseif item.kind == 'changes' then
     return cards.change_set(item.set, fold)
+  elseif item.kind == 'question' then
+    return require('kode.questions').card(item.question, open)
   elseif item.kind == 'stop' then
     return cards.stop(item.event)
   elseif item.kind == 'attachment' then
