@@ -404,7 +404,7 @@ export type StopReason =
 /** What answered a question: the user, an earlier answer, the end of the turn, or nobody. */
 export type ResolvedBy = "user" | "policy" | "cancel" | "timeout";
 
-/** What a notice is about; methods.md says what each one tells. More may come. */
+/** What a notice is about; methods.md says what each one means. More may come. */
 export type NoticeCode =
   | "BudgetNear"
   | "CompactingContext"

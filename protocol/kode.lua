@@ -33,7 +33,7 @@
 --- What answered a question: the user, an earlier answer, the end of the turn, or nobody.
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
---- What a notice is about; methods.md says what each one tells. More may come.
+--- What a notice is about; methods.md says what each one means. More may come.
 ---@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.

@@ -145,7 +145,7 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     ),
     "NoticeCode": (
         notice_codes.NoticeCode,
-        "What a notice is about; methods.md says what each one tells. More may come.",
+        "What a notice is about; methods.md says what each one means. More may come.",
     ),
     "ErrorCode": (
         Literal[*ERRORS],
