@@ -407,7 +407,8 @@ def vsix(arguments: list[str]) -> int:
 
 def editors(arguments: list[str]) -> int:
     """Not part of `test`: it needs Chromium and minutes. Installs code-server once."""
-    command = ["pytest", "-s", "-o", "faulthandler_timeout=0", "tests/editors/vscode_story.py"]
+    stories = sorted(map(str, ROOT.joinpath("tests", "editors").glob("vscode*story.py")))
+    command = ["pytest", "-s", "-o", "faulthandler_timeout=0", *stories]
     outcomes = run_stages([Stage("VS Code", [*command, *arguments])])
     say(" | ".join([summary(outcomes), outcomes[0].last_line]))
     return 0 if outcomes[0].ok else 1

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from tests.editors.vscode_story import waiting
-from tests.editors.vscode_world import Window, vscode, vsix_maker
+from tests.editors.vscode_steps import waiting
+from tests.editors.vscode_world import Window, vscode
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, text, thinking, tool_call
 
@@ -76,7 +76,6 @@ async def show(window: Window, scheme: str, folder: Path) -> None:
 
 
 async def main(folder: Path) -> None:
-    vsix_maker().make(server=None)
     for scheme, theme in SCHEMES.items():
         with tempfile.TemporaryDirectory() as own:
             files, told = {FILE: TEXT.encode()}, {"workbench.colorTheme": theme}

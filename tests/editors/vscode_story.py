@@ -4,12 +4,10 @@ A scripted model answers on the loopback; Chromium does what a user does. What c
 and, where nothing may be written, the disk.
 """
 
-import asyncio
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,21 @@ import pytest
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.editors.recordings import keep, recorded
-from tests.editors.vscode_world import WAIT_MS, Window, vscode, vsix_maker
+from tests.editors.vscode_steps import (
+    all_said,
+    answer_box,
+    at_line,
+    buffer_has,
+    buffer_lacks,
+    click_lens,
+    edit_prompt,
+    save,
+    sidecar_pids,
+    type_at_top,
+    until,
+    waiting,
+)
+from tests.editors.vscode_world import vscode, vsix_maker
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.long_job import FILES, ROUNDS, Worker, lay_out
 from tests.support.model_script import answer, hold, text, thinking, tool_call
@@ -34,12 +46,6 @@ EDITS = [
     {"old": "    return 'bye ' + name", "new": '    return f"再见 {name}"\n    # 𠮷'},
     {"old": "    return 'ty ' + name", "new": '    return f"谢谢 {name}"'},
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def packed() -> None:
-    """The extension as it is now, without a sidecar of its own."""
-    vsix_maker().make(server=None)
 
 
 def edits_then_done(body: dict[str, Any]) -> RecordedResponse:
@@ -97,7 +103,6 @@ async def test_hunk_by_hunk_in_an_unsaved_buffer(
         await window.page.locator(
             ".codelens-decoration a", has_text="Accept with this text"
         ).wait_for()
-        await window.page.keyboard.press("Control+A")
         await window.page.keyboard.insert_text('    return f"多谢 {name} 🙇"  # 我的')
         await window.page.locator(
             ".codelens-decoration a", has_text="Accept with this text"
@@ -293,41 +298,6 @@ async def test_the_process_is_killed_and_the_session_goes_on(tmp_path: Path) -> 
         assert await window.page.locator(".notification-toast").count() == 0  # and no popup
 
 
-async def test_permissions_and_questions_are_asked_in_the_editor(tmp_path: Path) -> None:
-    """With their reason; closing a permission means no. What was attached goes along."""
-
-    def respond(body: dict[str, Any]) -> RecordedResponse:
-        rounds = sum(message["role"] == "tool" for message in body["messages"])
-        if rounds == 0:
-            tasks = {"action": "create", "path": ".vscode/tasks.json", "content": "{}\n"}
-            return answer(tool_call("propose_file", tasks))
-        if rounds == 1:
-            asked = {"question": "茶 or 🍵?", "choices": ["tea", "coffee"], "multi": False}
-            return answer(tool_call("ask_user", asked))
-        return answer(text("Thank you."))
-
-    async with (
-        AnsweringModel(respond) as model,
-        vscode(tmp_path, model, files={"a.txt": "第一行 🍵\n".encode()}) as window,
-    ):
-        await window.open_file("a.txt")
-        await window.command("kode: Add the File to the Prompt")
-        await window.chat.locator(".chip", has_text="a.txt").wait_for()
-        await window.prompt("Make a task.")
-        asked = window.page.locator(".quick-input-widget")
-        await asked.get_by_text("kode: ").first.wait_for()
-        await asked.get_by_text("Show what a yes is for").wait_for()
-        await window.page.screenshot(path=str(tmp_path / "permission.png"))
-        await window.page.keyboard.press("Escape")
-        await asked.get_by_text("茶 or 🍵?").first.wait_for()
-        await asked.locator(".monaco-list-row", has_text="coffee").click()
-        await window.chat.get_by_text("Thank you.").wait_for()
-        results = [m["content"] for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
-        assert "coffee" in results[1]
-        assert not (window.project / ".vscode").exists()
-        assert "a.txt" in str(model.chats[0].body["messages"][-1]["content"])
-
-
 @pytest.mark.parametrize("own", [False, True], ids=["sidecar by a setting", "sidecar in the vsix"])
 async def test_the_demo_needs_no_key(tmp_path: Path, own: bool) -> None:
     """A first turn, straight from the tour; with its own sidecar not even a setting is needed."""
@@ -399,83 +369,3 @@ RECORD_FRAMES = """() => {
   };
   requestAnimationFrame(frame);
 }"""
-
-
-async def type_at_top(window: Window, typed: str) -> None:
-    await window.page.locator(
-        ".editor-group-container.active .monaco-editor .view-lines"
-    ).first.click()
-    await window.page.keyboard.press("Control+Home")
-    await window.page.keyboard.insert_text(typed)
-
-
-async def waiting(window: Window, hunks: int) -> None:
-    """Wait until the chat counts so many pending hunks."""
-    said = "1 edit waits for you" if hunks == 1 else f"{hunks} edits in 1 file wait for you"
-    await window.chat.locator(".review", has_text=said).wait_for()
-
-
-async def click_lens(window: Window, title: str, *, exact: bool = False) -> None:
-    wanted = re.compile(rf"^\W*{title}$") if exact else title
-    await window.page.locator(".codelens-decoration a", has_text=wanted).first.click()
-
-
-async def at_line(window: Window, line: int) -> None:
-    """Wait until the cursor is there: what moves it closes a box that is opened before."""
-    position = window.page.locator('[id="status.editor.selection"]')
-    await position.get_by_text(f"Ln {line},").wait_for()
-
-
-async def answer_box(window: Window, said: str) -> None:
-    await window.page.locator(".quick-input-widget .quick-input-message").wait_for()
-    box = window.page.locator(".quick-input-widget input.input")
-    await box.fill(said)
-    await box.press("Enter")
-
-
-async def edit_prompt(window: Window, old: str, new: str) -> None:
-    row = window.chat.locator(".row.user", has_text=old)
-    await row.hover()
-    await row.get_by_role("button", name="Edit").click()
-    await window.prompt(new)
-
-
-async def buffer_has(window: Window, wanted: str) -> None:
-    await window.page.wait_for_function(
-        f"(wanted) => ({VISIBLE_TEXT})().includes(wanted)", arg=wanted
-    )
-
-
-async def buffer_lacks(window: Window, unwanted: str) -> None:
-    await window.page.wait_for_function(
-        f"(unwanted) => !({VISIBLE_TEXT})().includes(unwanted)", arg=unwanted
-    )
-
-
-VISIBLE_TEXT = """() => [...document.querySelectorAll('.editor-instance .view-line')]
-  .map((line) => line.textContent.replaceAll('\\u00a0', ' ')).join('\\n')"""
-
-
-async def save(window: Window, file: Path) -> None:
-    await window.page.keyboard.press("Control+S")
-    await window.page.locator(".tabs-container .tab.active.dirty").wait_for(state="detached")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """For what no page tells."""
-    async with asyncio.timeout(WAIT_MS / 1000):
-        while not condition():  # noqa: ASYNC110  (a file and a list, nobody sets an event)
-            await asyncio.sleep(0.05)
-
-
-def all_said(model: AnsweringModel) -> list[str]:
-    return [
-        str(message.get("content"))
-        for request in model.chats
-        for message in request.body["messages"]
-    ]
-
-
-def sidecar_pids(window: Window) -> list[int]:
-    """Of all that were started, oldest first."""
-    return [int(pid) for pid in re.findall(r"protocol [\d.]+, pid (\d+)", window.log())]

@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def vsix_maker() -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return importlib.import_module("vsix")
+
+
+@cache
+def our_vsix() -> Path:
+    """The extension as it is now, without a sidecar of its own."""
+    return Path(vsix_maker().make(server=None))
 
 
 def code_server() -> Path:
@@ -214,7 +221,7 @@ async def vscode(
     entry = code_server() / "out" / "node" / "entry.js"
     extensions = ["--user-data-dir", str(user), "--extensions-dir", str(folder / "extensions")]
     command = [shutil.which("node") or "node", str(entry), *extensions]
-    packed = vsix or vsix_maker().OUT / "kode-sidecar.vsix"
+    packed = vsix or our_vsix()
     installed = await asyncio.create_subprocess_exec(
         *command, "--install-extension", str(packed), env=env, stdout=asyncio.subprocess.PIPE
     )
