@@ -64,6 +64,7 @@ async def test_who_has_a_key_is_told_and_no_key(tmp_path: Path) -> None:
         without = [one for one in told if not one["ready"]]
         assert {one["error"]["code"] for one in without} == {"AuthRequired"}
         assert all(one["variables"] for one in without)
+        assert {"anthropic", "deepseek", "qwen", "glm"} <= {one["name"] for one in without}
 
 
 async def test_a_key_that_the_editor_hands_over_counts_at_the_next_start(tmp_path: Path) -> None:

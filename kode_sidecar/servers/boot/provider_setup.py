@@ -76,10 +76,18 @@ class ProviderSetup:
             raise KodeError("ConfigInvalid", text, details={"path": "$.model"})
 
     async def auth_report(self, default_model: str) -> AuthStatusResult:
-        """Return for each provider whether it can be asked, and which variables hold its key."""
+        """Return for each provider whether it can be asked, and which variables hold its key.
+
+        Presets that only lack a key are among them: a client can offer to set it.
+        """
         default = self.provider_of(default_model)
         providers: list[ProviderAuth] = []
-        for name, config in self.registry.providers.items():
+        presets = {
+            name: ProviderConfig(profile.base_url, "", profile=profile)
+            for name, profile in PRESETS.items()
+            if profile.api_key_env and name not in self.registry.providers
+        }
+        for name, config in {**self.registry.providers, **presets}.items():
             error = config.missing()
             providers.append(
                 ProviderAuth(
