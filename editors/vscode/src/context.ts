@@ -5,6 +5,15 @@ import { plain } from "./language";
 
 const SETTLE_MS = 200;
 
+const contexts = new Map<string, boolean>();
+
+/** What the `when` clauses of package.json ask for. */
+export function setContext(name: "asks" | "running" | "pending" | "pendingHere" | "decided" | "demo", value: boolean): void {
+  if (contexts.get(name) === value) return;
+  contexts.set(name, value);
+  void vscode.commands.executeCommand("setContext", `kode.${name}`, value);
+}
+
 export function tellContext(sidecar: Sidecar): vscode.Disposable {
   let timer: NodeJS.Timeout | undefined;
   const tell = (): void => {

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import * as vscode from "vscode";
 import { otherArguments } from "./client/program";
 import type { Sidecar, Stage } from "./client/sidecar";
+import { setContext } from "./context";
 
 export class Demo implements vscode.Disposable {
   private model: ChildProcess | undefined;
@@ -20,7 +21,7 @@ export class Demo implements vscode.Disposable {
     const stage = await this.serve();
     this.sidecar.stage = stage;
     await this.sidecar.restart();
-    await vscode.commands.executeCommand("setContext", "kode.demo", true);
+    setContext("demo", true);
     return vscode.Uri.joinPath(stage.root, "src", "receipt.js");
   }
 
@@ -29,7 +30,7 @@ export class Demo implements vscode.Disposable {
     this.model = undefined;
     if (!this.sidecar.stage) return;
     this.sidecar.stage = undefined;
-    await vscode.commands.executeCommand("setContext", "kode.demo", false);
+    setContext("demo", false);
     if (restart) await this.sidecar.restart();
   }
 

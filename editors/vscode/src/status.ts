@@ -1,6 +1,8 @@
 // The status item: model, how full the context is, cost, and whether something runs.
 import * as vscode from "vscode";
+import { type Questions, questionTitle } from "./chat/questions";
 import type { Sidecar } from "./client/sidecar";
+import { setContext } from "./context";
 import type { OpenSession, Sessions } from "./session/sessions";
 
 export function meter(session: OpenSession): string {
@@ -42,10 +44,10 @@ export class StatusItem implements vscode.Disposable {
   constructor(
     private readonly sidecar: Sidecar,
     private readonly sessions: Sessions,
+    private readonly questions: Questions,
   ) {
     this.item.name = "kode";
-    this.item.command = "kode.chat";
-    this.disposables = [this.item, sidecar.onDidChangeStatus(() => this.update()), sessions.onDidChange(() => this.update())];
+    this.disposables = [this.item, sidecar.onDidChangeStatus(() => this.update()), sessions.onDidChange(() => this.update()), questions.onDidChange(() => this.update())];
     this.update();
     this.item.show();
   }
@@ -53,6 +55,15 @@ export class StatusItem implements vscode.Disposable {
   private update(): void {
     const { status } = this.sidecar;
     const { shown } = this.sessions;
+    const [question] = this.questions.all();
+    setContext("running", shown?.running ?? false);
+    this.item.command = question ? "kode.answerQuestion" : "kode.chat";
+    this.item.backgroundColor = question && new vscode.ThemeColor("statusBarItem.warningBackground");
+    if (question) {
+      this.item.text = `$(question) ${vscode.l10n.t("kode asks: {0}", questionTitle(question))}`;
+      this.item.tooltip = vscode.l10n.t("Go to the question");
+      return;
+    }
     const icon = status === "ready" || status === "stopped" ? (shown?.running ? "$(loading~spin)" : "$(comment-discussion)") : "$(warning)";
     const parts = status === "ready" || status === "stopped" ? [shown?.fold.model || "kode", shown ? meter(shown) : ""] : ["kode", stateText(status)];
     this.item.text = `${icon} ${parts.filter(Boolean).join(" · ")}`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContextInspectResult } from "../../../protocol/kode";
-import { edit, parts, shownPart, verbs } from "../src/session/context_parts";
+import { edit, parts, shownPart, changes } from "../src/session/context_parts";
 
 const segment = { tokens: 5, bytes: 9, head: "Why\nso?", origin: "prompt" as const };
 const inspected = {
@@ -12,7 +12,7 @@ const inspected = {
 test("only messages can be chosen, and what can be done depends on what was decided", () => {
   const found = parts(inspected);
   assert.deepEqual(found.map(({ messageId }) => messageId), ["a", "b", "c"]);
-  assert.deepEqual(found.map(verbs), [["leaveOut", "pin"], ["leaveOut", "restore"], ["restore"]]);
+  assert.deepEqual(found.map(changes), [["leaveOut", "pin"], ["leaveOut", "restore"], ["restore"]]);
   assert.deepEqual(found.map(shownPart), ["$(comment) Why so?", "$(pinned) Why so?", "$(circle-slash) Why so?"]);
 });
 

@@ -1,8 +1,11 @@
 // What the extension and its chat view say to each other.
-import type { BlockDelta, Event, Message, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
+import type { AskParams, BlockDelta, Event, Message, PermissionRequestParams, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
 
 /** Something that goes with a prompt; `label` is its chip. */
 export type Attachment = { label: string; title: string; block: PromptBlock };
+
+/** What the sidecar asks the user: a permission has options, a choice of the model has choices. */
+export type Question = PermissionRequestParams | AskParams;
 
 export type ChatState = {
   status: "stopped" | "starting" | "ready" | "waiting" | "missing";
@@ -18,8 +21,8 @@ export type ChatState = {
   meterTitle: string;
   queue: string[];
   failure: { message: string; code: string } | undefined;
-  /** Proposed hunks that wait, and the files they are in. */
-  waiting: { hunks: number; files: number };
+  /** Hunks that wait, the files they are in, and whether all are applied already, to be kept or undone. */
+  waiting: { hunks: number; files: number; applied: boolean };
 };
 
 export type ToView =
@@ -28,18 +31,22 @@ export type ToView =
   | { type: "page"; messages: Message[] }
   | { type: "stream"; items: (Event | BlockDelta)[] }
   | { type: "state"; state: ChatState }
+  | { type: "questions"; questions: Question[] }
   | { type: "attach"; attachment: Attachment }
-  | { type: "prefill"; text: string }
-  | { type: "focus" };
+  | { type: "giveBack"; text: string; attachments: readonly Attachment[] }
+  | { type: "focus"; question?: boolean };
 
 export type FromView =
   | { type: "ready" }
   | { type: "send"; text: string; attachments: Attachment[]; steer?: boolean; parentId?: string | null }
   | { type: "cancel" }
+  | { type: "answer"; requestId: string; chosen: string[]; words?: string }
   | { type: "unqueue"; index: number }
   | { type: "fork"; messageId: string }
   | { type: "setHead"; messageId: string }
   | { type: "open"; uri: string; line?: number }
+  | { type: "openPlace"; path: string; line: number }
+  | { type: "insert"; text: string }
   | { type: "blob"; ref: string; title: string }
   | { type: "link"; href: string }
   | { type: "pickAttachment" }

@@ -1,13 +1,17 @@
 // The chat's webview: passes the stream on in batches, and carries out what the user does there.
 import { randomBytes } from "node:crypto";
+import { isAbsolute } from "node:path";
 import * as vscode from "vscode";
 import type { BlockDelta, Event } from "../../../../protocol/kode";
 import { errorInfo } from "../client/errors";
 import type { Sidecar } from "../client/sidecar";
+import { setContext } from "../context";
+import { isToKeep, waits } from "../review/hunks";
 import type { Sessions } from "../session/sessions";
 import { meter, meterTitle } from "../status";
 import * as attachments from "./attachments";
-import type { Attachment, ChatState, FromView, ToView } from "./messages";
+import type { Attachment, ChatState, FromView, Question, ToView } from "./messages";
+import { type Questions, questionTitle } from "./questions";
 
 const BATCH_MS = 16;
 const LAST_SESSION = "session";
@@ -24,6 +28,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     private readonly extension: vscode.ExtensionContext,
     private readonly sidecar: Sidecar,
     private readonly sessions: Sessions,
+    private readonly questions: Questions,
     private readonly openText: (title: string, text: string) => Promise<void>,
   ) {
     extension.subscriptions.push(
@@ -32,6 +37,8 @@ export class ChatView implements vscode.WebviewViewProvider {
       sessions.onEvents((events) => this.stream(events)),
       sessions.onSnapshot((told) => this.post({ type: "snapshot", told })),
       sessions.onPage((messages) => this.post({ type: "page", messages: [...messages] })),
+      sessions.onReturned(({ text, attachments: returned }) => this.post({ type: "giveBack", text, attachments: returned })),
+      questions.onDidChange((asked) => this.showQuestions(asked)),
       sessions.onDidChange((what) => {
         if (what === "shown" && !sidecar.stage) void extension.workspaceState.update(LAST_SESSION, sessions.shown?.id);
         this.postState();
@@ -66,20 +73,27 @@ export class ChatView implements vscode.WebviewViewProvider {
 </html>`;
   }
 
-  async focus(): Promise<void> {
+  /** Move the keyboard into the chat: to the prompt, or to the question that waits. */
+  async focus(question = false): Promise<void> {
     await vscode.commands.executeCommand("kode.chat.focus");
-    this.post({ type: "focus" });
+    this.post({ type: "focus", question });
+  }
+
+  /** In the chat, by a badge, and by a notification where the chat is out of sight. */
+  private showQuestions(asked: Question | undefined): void {
+    const questions = this.questions.all();
+    this.post({ type: "questions", questions });
+    if (this.view) this.view.badge = questions.length ? { value: questions.length, tooltip: vscode.l10n.t("{0} questions wait for you", questions.length) } : undefined;
+    setContext("asks", questions.length > 0);
+    if (!asked || (this.view?.visible && vscode.window.state.focused)) return;
+    const show = vscode.l10n.t("Show");
+    void vscode.window.showInformationMessage(vscode.l10n.t("kode asks: {0}", questionTitle(asked)), show).then((chosen) => void (chosen && this.focus(true)));
   }
 
   async attach(attachment: Attachment | undefined): Promise<void> {
     if (!attachment) return;
     await this.focus();
     this.post({ type: "attach", attachment });
-  }
-
-  async prefill(text: string): Promise<void> {
-    await this.focus();
-    this.post({ type: "prefill", text });
   }
 
   private async heard(message: FromView): Promise<void> {
@@ -94,11 +108,12 @@ export class ChatView implements vscode.WebviewViewProvider {
     switch (message.type) {
       case "ready":
         return this.begin();
-      case "send": {
-        const input = [...(message.text ? [{ type: "text" as const, text: message.text }] : []), ...message.attachments.map(({ block }) => block)];
-        if (message.steer) return this.sessions.steer(message.text, input);
-        return this.sessions.send(message.text, input, message.parentId);
-      }
+      case "send":
+        if (message.steer) return this.sessions.steer(message.text, message.attachments);
+        return this.sessions.send(message.text, message.attachments, message.parentId);
+      case "answer":
+        this.questions.answer(message.requestId, message.chosen);
+        return message.words ? this.sessions.steer(message.words) : undefined;
       case "cancel":
         return this.sessions.cancel();
       case "unqueue":
@@ -109,6 +124,10 @@ export class ChatView implements vscode.WebviewViewProvider {
         return this.sessions.setHead(message.messageId);
       case "open":
         return this.open(message.uri, message.line);
+      case "openPlace":
+        return this.openPlace(message.path, message.line);
+      case "insert":
+        return insert(message.text);
       case "blob":
         return this.openText(message.title, await this.blob(message.ref));
       case "link":
@@ -128,6 +147,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.post({ type: "start", strings: strings(), language: vscode.env.language });
     for (const message of this.early.splice(0)) this.post(message);
     this.postState();
+    this.showQuestions(undefined);
     const last = this.sessions.shown?.id ?? this.extension.workspaceState.get<string>(LAST_SESSION);
     if (last) void this.sessions.show(last);
     this.sidecar.ready().catch(() => undefined); // the state tells what is wrong
@@ -149,12 +169,12 @@ export class ChatView implements vscode.WebviewViewProvider {
   private post(message: ToView): void {
     this.flush();
     if (this.ready) void this.view?.webview.postMessage(message);
-    else if (message.type === "attach" || message.type === "prefill" || message.type === "focus") this.early.push(message);
+    else if (["attach", "giveBack", "focus"].includes(message.type)) this.early.push(message);
   }
 
   postState(): void {
     const { shown } = this.sessions;
-    const hunks = this.sessions.all().flatMap((session) => [...session.fold.hunks.values()].filter((hunk) => hunk.state === "proposed"));
+    const hunks = this.sessions.all().flatMap((session) => [...session.fold.hunks.values()].filter(waits));
     const failure = shown?.failure ?? this.sessions.failure;
     const state: ChatState = {
       status: this.sidecar.status,
@@ -169,7 +189,7 @@ export class ChatView implements vscode.WebviewViewProvider {
       meterTitle: shown ? meterTitle(shown) : "",
       queue: shown?.queue.map(({ text }) => text) ?? [],
       failure: failure && { message: failure.message, code: failure.code },
-      waiting: { hunks: hunks.length, files: new Set(hunks.map((hunk) => hunk.uri)).size },
+      waiting: { hunks: hunks.length, files: new Set(hunks.map((hunk) => hunk.uri)).size, applied: hunks.every(isToKeep) },
     };
     this.post({ type: "state", state });
   }
@@ -177,6 +197,16 @@ export class ChatView implements vscode.WebviewViewProvider {
   private async open(uri: string, line?: number): Promise<void> {
     const selection = line === undefined ? undefined : new vscode.Range(line - 1, 0, line - 1, 0);
     await vscode.window.showTextDocument(vscode.Uri.parse(uri, true), { selection });
+  }
+
+  /** A path as an answer has it: below an open folder, or the end of one. */
+  private async openPlace(path: string, line: number): Promise<void> {
+    const folders = vscode.workspace.workspaceFolders ?? [];
+    const named = isAbsolute(path) ? [vscode.Uri.file(path)] : folders.map(({ uri }) => vscode.Uri.joinPath(uri, path));
+    const there = await Promise.all(named.map((uri) => vscode.workspace.fs.stat(uri).then(() => uri, () => undefined)));
+    const found = there.find(Boolean) ?? (await vscode.workspace.findFiles(`**/${path.replaceAll("\\", "/").replace(/^(\.?\/)+/, "")}`, undefined, 1))[0];
+    if (found) await this.open(found.toString(), line);
+    else vscode.window.setStatusBarMessage(vscode.l10n.t("There is no {0} in the open folders.", path), 5000);
   }
 
   private async blob(ref: string): Promise<string> {
@@ -188,6 +218,14 @@ export class ChatView implements vscode.WebviewViewProvider {
     }
     return pages.join("");
   }
+}
+
+/** Put text where the cursor is. */
+async function insert(text: string): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) return void vscode.window.setStatusBarMessage(vscode.l10n.t("Open a file first: the text goes to its cursor."), 5000);
+  await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+  await editor.edit((edit) => editor.selections.forEach((selection) => edit.replace(selection, text)));
 }
 
 /** The translations that were loaded for this language. */

@@ -11,7 +11,7 @@ export function parts({ segments, leftOut = [] }: ContextInspectResult): Part[] 
 }
 
 /** What can be done about one. */
-export function verbs({ isOut, pinned }: Part): Verb[] {
+export function changes({ isOut, pinned }: Part): Verb[] {
   if (isOut) return ["restore"];
   return pinned ? ["leaveOut", "restore"] : ["leaveOut", "pin"];
 }

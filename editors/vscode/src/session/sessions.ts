@@ -2,11 +2,12 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
+import type { Attachment } from "../chat/messages";
 import { errorInfo } from "../client/errors";
 import type { Sidecar } from "../client/sidecar";
 import { Fold, NOTHING_USED } from "../../../../protocol/fold/fold";
 
-export type Prompt = { key: string; input: PromptBlock[]; text: string; parentId?: string | null };
+export type Prompt = { key: string; text: string; attachments: readonly Attachment[]; parentId?: string | null };
 
 export class OpenSession {
   fold = new Fold({ texts: false });
@@ -29,7 +30,8 @@ export class OpenSession {
   }
 }
 
-export type Change = "shown" | "state" | "changes";
+/** `places`: hunks only stand elsewhere. */
+export type Change = "shown" | "state" | "changes" | "places";
 
 export class Sessions implements vscode.Disposable {
   shown: OpenSession | undefined;
@@ -49,6 +51,9 @@ export class Sessions implements vscode.Disposable {
   private readonly pages = new vscode.EventEmitter<readonly Message[]>();
   /** More messages of the last snapshot. */
   readonly onPage = this.pages.event;
+  private readonly returned = new vscode.EventEmitter<{ text: string; attachments: readonly Attachment[] }>();
+  /** Prompts of the queue that go back into the box where the user writes. */
+  readonly onReturned = this.returned.event;
   private readonly disposables: vscode.Disposable[];
 
   constructor(
@@ -89,8 +94,8 @@ export class Sessions implements vscode.Disposable {
   }
 
   /** Send a prompt, or queue it while a turn runs. */
-  async send(text: string, input: PromptBlock[], parentId?: string | null): Promise<void> {
-    const prompt: Prompt = { key: randomUUID(), input, text, parentId };
+  async send(text: string, attachments: readonly Attachment[] = [], parentId?: string | null): Promise<void> {
+    const prompt: Prompt = { key: randomUUID(), text, attachments, parentId };
     this.failure = undefined;
     try {
       const session = this.shown ?? (await this.create());
@@ -103,15 +108,15 @@ export class Sessions implements vscode.Disposable {
   }
 
   /** Tell the running turn something; without one it is a prompt. */
-  async steer(text: string, input: PromptBlock[]): Promise<void> {
+  async steer(text: string, attachments: readonly Attachment[] = []): Promise<void> {
     const session = this.shown;
     const turnId = session?.fold.turnId;
-    if (!session || !turnId) return this.send(text, input);
+    if (!session || !turnId) return this.send(text, attachments);
     try {
-      await this.sidecar.request("kode/turn/steer", { sessionId: session.id, turnId, input });
+      await this.sidecar.request("kode/turn/steer", { sessionId: session.id, turnId, input: blocks(text, attachments) });
     } catch (error) {
       this.log.info(`steer: ${errorInfo(error).message}`);
-      return this.send(text, input); // the turn was over by then
+      return this.send(text, attachments); // the turn was over by then
     }
   }
 
@@ -164,7 +169,7 @@ export class Sessions implements vscode.Disposable {
     const session = this.ofChangeSet(changeSetId);
     if (!session) return;
     session.fold.changeSet(await this.sidecar.request("kode/changeSet/get", { changeSetId }));
-    this.changed.fire("changes");
+    this.changed.fire("places");
   }
 
   private async create(): Promise<OpenSession> {
@@ -181,14 +186,14 @@ export class Sessions implements vscode.Disposable {
   }
 
   private async start(session: OpenSession, prompt: Prompt): Promise<void> {
-    const { key, input, parentId } = prompt;
+    const { key, text, attachments, parentId } = prompt;
     const budget = session.budget ?? vscode.workspace.getConfiguration("kode").get<Budget | null>("budget");
     session.sending = true;
     session.failure = undefined;
     this.changed.fire("state");
     try {
       // The same key gives the same turn, should the answer be lost with the process.
-      await this.sidecar.request("kode/turn/start", { sessionId: session.id, input, parentId, clientTurnKey: key, budget });
+      await this.sidecar.request("kode/turn/start", { sessionId: session.id, input: blocks(text, attachments), parentId, clientTurnKey: key, budget });
     } catch (error) {
       session.failure = errorInfo(error);
       if (this.sidecar.status !== "ready") session.queue.unshift(prompt);
@@ -210,7 +215,17 @@ export class Sessions implements vscode.Disposable {
     if (session === this.shown) this.events.fire(events);
     if (events.some((event) => event.type === "changeSet.updated")) this.changed.fire("changes");
     if (!events.every((event) => event.type.startsWith("block."))) this.changed.fire("state");
-    if (events.some((event) => event.type === "turn.completed")) void this.next(session);
+    const over = events.find((event) => event.type === "turn.completed");
+    if (over?.stopReason === "cancelled" || over?.stopReason === "error") this.giveBack(session);
+    else if (over) void this.next(session);
+  }
+
+  /** After a turn that was stopped or has failed the user decides what becomes of the queue. */
+  private giveBack(session: OpenSession): void {
+    const queue = session.queue.splice(0);
+    if (!queue.length || session !== this.shown) return void session.queue.push(...queue);
+    this.returned.fire({ text: queue.map(({ text }) => text).join("\n\n"), attachments: queue.flatMap(({ attachments }) => attachments) });
+    this.changed.fire("state");
   }
 
   /** The turn is over: the next prompt of the queue. */
@@ -283,4 +298,8 @@ export class Sessions implements vscode.Disposable {
   dispose(): void {
     for (const disposable of this.disposables) disposable.dispose();
   }
+}
+
+function blocks(text: string, attachments: readonly Attachment[]): PromptBlock[] {
+  return [...(text ? [{ type: "text" as const, text }] : []), ...attachments.map(({ block }) => block)];
 }

@@ -6,6 +6,8 @@ import { button, h, setText, t } from "./dom";
 import { render, renderQuickly, stableEnd } from "./markdown";
 
 const SHOWN_RESULT = 20_000;
+/** So much of a command's output is in sight without a key. */
+const LAST_LINES = 10;
 /** So many characters of Markdown are rendered for good in a frame. */
 const MAX_STEP = 2500;
 
@@ -20,7 +22,7 @@ export interface BlockView {
 export function makeView(block: Block, fold: Fold, post: Post): BlockView | undefined {
   switch (block.type) {
     case "text":
-      return new TextView();
+      return new TextView(post);
     case "thinking":
       return new ThinkingView();
     case "tool_use":
@@ -40,6 +42,8 @@ class TextView implements BlockView {
   /** What stands before the tail. */
   private stable = "";
 
+  constructor(private readonly post: Post) {}
+
   update({ text, open }: FoldedBlock): boolean {
     if (!text.startsWith(this.stable)) {
       this.element.replaceChildren(this.tail); // something was missing in between
@@ -51,14 +55,30 @@ class TextView implements BlockView {
     if (cut > this.stable.length) {
       const piece = h("div", { class: "piece" });
       piece.innerHTML = render(text.slice(this.stable.length, cut));
-      piece.querySelectorAll("pre").forEach(addCopyButton);
+      this.addButtons(piece);
       this.tail.before(piece);
       this.stable = text.slice(0, cut);
     }
     const end = more ? "" : text.slice(cut);
     this.tail.innerHTML = open ? renderQuickly(end) : render(end);
-    if (!open) this.tail.querySelectorAll("pre").forEach(addCopyButton);
+    if (!open) this.addButtons(this.tail);
     return more;
+  }
+
+  /** What can be done with a block of code. */
+  private addButtons(inside: HTMLElement): void {
+    for (const pre of inside.querySelectorAll("pre")) {
+      const code = pre.querySelector("code");
+      const text = code?.textContent ?? "";
+      const language = /language-(\S+)/.exec(code?.className ?? "")?.[1] ?? "";
+      const copy = button(t("Copy"), () => {
+        void navigator.clipboard.writeText(text);
+        setText(copy, t("Copied"));
+      });
+      const apply = (): void => this.post({ type: "send", text: `${t("Apply this code to the file that it belongs to, as an edit.")}\n\n\`\`\`${language}\n${text}\`\`\``, attachments: [] });
+      const ways = [button(t("Apply as an edit"), apply, { title: t("The model puts it into its place, for you to review") }), button(t("Insert"), () => this.post({ type: "insert", text }), { title: t("At the cursor of the editor") }), copy];
+      pre.append(h("div", { class: "ways" }, ...ways));
+    }
   }
 }
 
@@ -93,7 +113,8 @@ class ToolView implements BlockView {
   private readonly body = h("div", { class: "inside" });
   private readonly card = h("details", { class: "tool" }, h("summary", {}, this.state, this.title), this.body);
   private readonly scouts = h("ul", { class: "scouts", label: t("Scouts") });
-  readonly element = h("div", {}, this.card, this.scouts);
+  private readonly output = h("pre", { class: "output", label: t("Output") });
+  readonly element = h("div", {}, this.card, this.output, this.scouts);
   private use: ToolUseBlock | undefined;
   private id = "";
   private built = "";
@@ -102,7 +123,10 @@ class ToolView implements BlockView {
     private readonly fold: Fold,
     private readonly post: Post,
   ) {
-    this.card.addEventListener("toggle", () => this.fill());
+    this.card.addEventListener("toggle", () => {
+      this.fill();
+      this.showOutput(this.use?.kind === "run");
+    });
   }
 
   update({ block, id, open }: FoldedBlock): void {
@@ -116,9 +140,20 @@ class ToolView implements BlockView {
     this.state.setAttribute("aria-label", { ok: t("done"), error: t("failed"), denied: t("denied"), cancelled: t("cancelled"), running: t("running") }[status] ?? "");
     const progress = this.fold.progress.get(block.toolUseId);
     const doing = progress && !result ? [progress.message, progress.total ? `${progress.completed ?? 0}/${progress.total}` : ""].filter(Boolean).join(" ") : "";
-    setText(this.title, result?.summary || [toolTitle(block, open), doing].filter(Boolean).join(" · "));
+    const runs = block.kind === "run";
+    setText(this.title, (runs ? [toolTitle(block, open), result?.summary ?? doing] : [result?.summary || toolTitle(block, open), doing]).filter(Boolean).join(" · "));
     this.showScouts();
+    this.showOutput(runs);
     this.fill();
+  }
+
+  /** The end of what a command says, while it runs and after; opened, the card has all of it. */
+  private showOutput(runs: boolean): void {
+    const found = this.fold.blocks.get(this.fold.results.get(this.id) ?? "");
+    const said = !runs || !found ? "" : found.open ? found.text : resultText(found.block);
+    const lines = said.trimEnd().split("\n");
+    this.output.hidden = !said.trim() || (this.card.open && !found?.open);
+    setText(this.output, (this.card.open ? lines : lines.slice(-LAST_LINES)).join("\n").slice(-SHOWN_RESULT));
   }
 
   private result(): ToolResultBlock | undefined {
@@ -185,9 +220,12 @@ function picture(mediaType: string, data: string): HTMLElement {
   return h("img", { class: "picture", src: `data:${mediaType};base64,${data}`, alt: t("Picture") });
 }
 
-function toolTitle({ name, input = {} }: ToolUseBlock, open: boolean): string {
-  const subject = [input.path, input.pattern, input.query, input.title, input.question].find((value) => typeof value === "string");
-  return [name, subject ?? (open ? "…" : "")].filter(Boolean).join(" ");
+function resultText(block: Block): string {
+  return block.type === "tool_result" ? (block.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("\n") : "";
+}
+
+function toolTitle({ name, title }: ToolUseBlock, open: boolean): string {
+  return title || [name, open ? "…" : ""].filter(Boolean).join(" ");
 }
 
 function scoutState(state: string): string {
@@ -200,13 +238,4 @@ function scoutState(state: string): string {
     cancelled: t("cancelled"),
   };
   return names[state] ?? state;
-}
-
-function addCopyButton(pre: HTMLPreElement): void {
-  const copy = button(t("Copy"), () => {
-    void navigator.clipboard.writeText(pre.querySelector("code")?.textContent ?? "");
-    setText(copy, t("Copied"));
-  });
-  copy.className = "copy";
-  pre.append(copy);
 }

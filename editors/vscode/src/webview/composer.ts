@@ -16,7 +16,7 @@ export class Composer {
   private readonly mode = button("", () => this.command("kode.pickMode"), { class: "pick", title: t("What becomes of proposed edits") });
   private readonly model = button("", () => this.command("kode.pickModel"), { class: "pick", title: t("Model") });
   private readonly meter = button("", () => this.command("kode.pickBudget"), { class: "meter" });
-  private readonly attachButton = button("＋", () => this.post({ type: "pickAttachment" }), { label: t("Add to the prompt"), title: t("Add to the prompt") });
+  private readonly attachButton = button("+", () => this.post({ type: "pickAttachment" }), { label: t("Add to the prompt"), title: t("Add to the prompt") });
   private readonly tell = button(t("Tell now"), () => this.send(true), { class: "secondary", title: t("Say it to the running turn (Ctrl+Enter)") });
   private readonly stop = button(t("Stop"), () => this.post({ type: "cancel" }), { class: "secondary", title: t("Stop the turn (Esc)") });
   private readonly go = button(t("Send"), () => this.send(false), { class: "primary" });
@@ -68,6 +68,13 @@ export class Composer {
     this.input.value = text;
     this.changed();
     this.focus();
+  }
+
+  /** Prompts of the queue that were not sent, before what is written there already. */
+  takeBack(text: string, attachments: readonly Attachment[]): void {
+    this.attachments.unshift(...attachments);
+    this.showChips();
+    this.prefill([text, this.input.value].filter(Boolean).join("\n\n"));
   }
 
   edit(message: FoldedMessage, text: string): void {
@@ -166,16 +173,16 @@ export class Composer {
     this.chips.hidden = !chips.length;
   }
 
-  private showReview({ hunks, files }: ChatState["waiting"]): void {
+  private showReview({ hunks, files, applied }: ChatState["waiting"]): void {
     this.review.hidden = !hunks;
-    if (!hunks || this.review.dataset.key === `${hunks}/${files}`) return;
-    this.review.dataset.key = `${hunks}/${files}`;
+    if (!hunks || this.review.dataset.key === `${hunks}/${files}/${applied}`) return;
+    this.review.dataset.key = `${hunks}/${files}/${applied}`;
     const text = hunks === 1 ? t("1 edit waits for you") : files === 1 ? t("{0} edits in 1 file wait for you", hunks) : t("{0} edits in {1} files wait for you", hunks, files);
     this.review.replaceChildren(
       h("span", { text }),
-      button(t("Review"), () => this.command("kode.nextHunk"), { class: "primary" }),
-      button(t("Accept all"), () => this.command("kode.acceptAll"), { class: "secondary" }),
-      button(t("Reject all"), () => this.command("kode.rejectAll"), { class: "secondary" }),
+      button(t("Review"), () => this.command("kode.review"), { class: "primary" }),
+      button(applied ? t("Keep all") : t("Accept all"), () => this.command("kode.acceptAll"), { class: "secondary" }),
+      button(applied ? t("Undo all") : t("Reject all"), () => this.command("kode.rejectAll"), { class: "secondary" }),
     );
   }
 
@@ -210,6 +217,6 @@ export class Composer {
 }
 
 function modeName(mode: string): string {
-  const names: Record<string, string> = { review: t("Review"), ask: t("Ask"), auto: t("Apply at once"), plan: t("Plan only") };
+  const names: Record<string, string> = { review: t("Review"), ask: t("Ask"), keep: t("Keep or undo"), auto: t("Apply at once"), plan: t("Plan only") };
   return names[mode] ?? t("Mode");
 }

@@ -23,8 +23,24 @@ const MAX_QUICK = 1500;
 const LANGUAGES = { bash, cpp, csharp, css, diff, go, java, javascript, json, lua, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-const coloured = new MarkdownIt({ html: false, linkify: true, highlight }).disable("image");
-const plain = new MarkdownIt({ html: false, linkify: true }).disable("image");
+/** A file and a line, as models and compilers write them. */
+const PLACE = /(?:[A-Za-z]:[\\/])?[\p{L}\p{N}_.@~+\\/-]*\.[A-Za-z][A-Za-z0-9]*:\d+(?:-\d+)?(?::\d+)?/gu;
+
+const coloured = new MarkdownIt({ html: false, linkify: true, highlight }).disable("image").use(linkPlaces);
+const plain = new MarkdownIt({ html: false, linkify: true }).disable("image").use(linkPlaces);
+
+/** Places become links, in text and in inline code; not inside other links. */
+function linkPlaces(markdown: InstanceType<typeof MarkdownIt>): void {
+  const { text, code_inline: code } = markdown.renderer.rules;
+  const linked = (html: string): string => html.replace(PLACE, (place) => `<a href="#" data-place="${place}">${place}</a>`);
+  const inLink = (tokens: { type: string }[], index: number): boolean =>
+    tokens.slice(0, index).reduce((depth, { type }) => depth + (type === "link_open" ? 1 : type === "link_close" ? -1 : 0), 0) > 0;
+  for (const [name, rule] of Object.entries({ text, code_inline: code }))
+    markdown.renderer.rules[name] = (tokens, index, ...others) => {
+      const html = rule?.(tokens, index, ...others) ?? "";
+      return inLink(tokens, index) ? html : linked(html);
+    };
+}
 
 export function render(text: string): string {
   return coloured.render(text);

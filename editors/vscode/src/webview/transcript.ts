@@ -7,18 +7,22 @@ import { button, h, setText, t } from "./dom";
 
 /** So many messages are on the page at first, and with each look further back. */
 const PAGE = 60;
-const NEAR_END_PX = 60;
+const NEAR_END_PX = 8;
 
 export class Transcript {
   private readonly list = h("div", { class: "rows" });
   private readonly earlier = button(t("Show earlier messages"), () => this.showMore(), { class: "earlier" });
   private readonly ending = h("div", { class: "ending" });
   private readonly spoken = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
-  readonly element = h("main", { class: "transcript", role: "log", "aria-live": "off", tabindex: "0", label: t("Conversation") }, this.earlier, this.list, this.ending, this.spoken);
+  private readonly down = button("↓", () => this.follow(), { class: "down", title: t("Go to the end"), label: t("Go to the end") });
+  readonly element = h("main", { class: "transcript", role: "log", "aria-live": "off", tabindex: "0", label: t("Conversation") }, this.earlier, this.list, this.ending, this.down, this.spoken);
   private readonly rows = new Map<string, Row>();
   private shown = PAGE;
   private frame = 0;
   private arranged = "";
+  /** The end stays in sight until the user goes back by their own hand. */
+  private following = true;
+  private byHand = false;
 
   constructor(
     private readonly fold: () => Fold,
@@ -27,6 +31,30 @@ export class Transcript {
   ) {
     new IntersectionObserver(([entry]) => entry?.isIntersecting && this.showMore(), { root: this.element }).observe(this.earlier);
     this.element.addEventListener("keydown", (event) => this.walk(event));
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) this.element.addEventListener(kind, () => (this.byHand = true), { passive: true });
+    this.element.addEventListener("scroll", () => this.scrolled());
+    const sizes = new ResizeObserver(() => this.toEnd());
+    for (const each of [this.element, this.list, this.ending]) sizes.observe(each);
+  }
+
+  /** From now on the end is in sight again. */
+  follow(): void {
+    this.following = true;
+    this.toEnd();
+  }
+
+  private scrolled(): void {
+    const { scrollHeight, scrollTop, clientHeight } = this.element;
+    if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) {
+      this.following = true;
+      this.byHand = false;
+    } else if (this.byHand) this.following = false;
+    this.down.hidden = this.following;
+  }
+
+  private toEnd(): void {
+    if (this.following) this.element.scrollTop = this.element.scrollHeight;
+    this.down.hidden = this.following;
   }
 
   /** Another session, or the same one told anew. */
@@ -36,7 +64,7 @@ export class Transcript {
     this.shown = PAGE;
     this.arranged = "";
     this.invalidate();
-    this.element.scrollTop = this.element.scrollHeight;
+    this.follow();
   }
 
   /** Something changed: draw it with the next frame, however much comes until then. */
@@ -56,8 +84,6 @@ export class Transcript {
 
   private draw(): void {
     const fold = this.fold();
-    const { element } = this;
-    const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX;
     const path = branch(fold).filter((message) => message.role !== "tool");
     const visible = path.slice(-this.shown);
     this.earlier.hidden = visible.length === path.length;
@@ -71,7 +97,7 @@ export class Transcript {
     for (const id of unfinished) fold.touched.add(id);
     if (unfinished.length) this.invalidate();
     this.end(fold);
-    if (atEnd) element.scrollTop = element.scrollHeight;
+    this.toEnd();
   }
 
   /** Results are shown in the cards of their calls, so a tool's message stands for the one above. */
@@ -97,12 +123,13 @@ export class Transcript {
   private end(fold: Fold): void {
     const { lastTurn, waiting, turnId } = fold;
     const lines: HTMLElement[] = [];
-    if (turnId) lines.push(h("div", { class: "working", text: waiting?.message ?? t("Working …") }));
-    else if (lastTurn?.stopReason === "error" || lastTurn?.error) lines.push(h("div", { class: "failed", text: lastTurn.error?.message ?? t("The turn failed.") }));
-    else if (lastTurn?.stopReason === "cancelled") lines.push(h("div", { class: "faint", text: t("Stopped.") }));
-    else if (lastTurn?.stopReason === "interrupted") lines.push(h("div", { class: "failed", text: t("The sidecar ended in the middle of this turn. What was said is kept.") }));
-    else if (lastTurn?.stopReason === "max_tool_rounds")
-      lines.push(h("div", { class: "faint" }, t("The rounds of this turn are used up."), button(t("Go on"), () => this.post({ type: "send", text: "", attachments: [] }))));
+    const again = (text: string): HTMLElement => button(text, () => this.post({ type: "send", text: "", attachments: [] }), { class: "secondary" });
+    const setKey = lastTurn?.error?.code === "AuthRequired" && button(t("Set a key"), () => this.post({ type: "command", command: "kode.setKey" }), { class: "primary" });
+    if (turnId) lines.push(h("div", { class: "working", text: fold.pending.size ? t("Waits for your answer") : (waiting?.message ?? t("Working …")) }));
+    else if (lastTurn?.stopReason === "error" || lastTurn?.error) lines.push(h("div", { class: "failed" }, h("span", { text: lastTurn.error?.message ?? t("The turn failed.") }), setKey, again(t("Try again"))));
+    else if (lastTurn?.stopReason === "cancelled") lines.push(h("div", { class: "faint" }, h("span", { text: t("Stopped.") }), again(t("Go on"))));
+    else if (lastTurn?.stopReason === "interrupted") lines.push(h("div", { class: "failed" }, h("span", { text: t("The sidecar ended in the middle of this turn.") }), again(t("Go on"))));
+    else if (lastTurn?.stopReason === "max_tool_rounds") lines.push(h("div", { class: "faint" }, h("span", { text: t("The rounds of this turn are used up.") }), again(t("Go on"))));
     for (const notice of fold.notices.filter(({ level }) => level === "warning" || level === "error").slice(-3)) lines.push(h("div", { class: "notice", text: notice.message }));
     const key = lines.map((line) => line.textContent).join("\n");
     if (this.ending.dataset.key !== key) this.ending.replaceChildren(...lines);
