@@ -17,8 +17,9 @@ import type { FoldedHunk } from "../../../protocol/fold/fold";
 import type { SessionsView } from "./sessions/sessions_view";
 import { showServers } from "./servers";
 import { parseBudget, shownBudget } from "./session/budget";
-import { edit, parts, shownPart, verbs } from "./session/context_parts";
+import { changes, edit, parts, shownPart } from "./session/context_parts";
 import type { Sessions } from "./session/sessions";
+import type { Verbs } from "./verbs";
 
 export type Rooms = {
   extension: vscode.ExtensionContext;
@@ -31,11 +32,14 @@ export type Rooms = {
   sessionsView: SessionsView;
   keys: Keys;
   demo: Demo;
+  verbs: Verbs;
   log: vscode.LogOutputChannel;
 };
 
-/** What a command on a hunk is called with: from a lens, a thread, the changes view, or nothing. */
-type HunkArgument = string | vscode.CommentThread | vscode.CommentReply | Node | undefined;
+/** What a command on a hunk is called with: by a lens, the changes view, the peek of the gutter, or a key. */
+type HunkArgument = string | Node | vscode.Uri | undefined;
+/** A change of the peek, as the editor describes it. */
+type Change = { modifiedStartLineNumber: number };
 
 export function registerCommands(rooms: Rooms): vscode.Disposable[] {
   const commands = { ...chatCommands(rooms), ...reviewCommands(rooms), ...sessionCommands(rooms), ...programCommands(rooms) };
@@ -59,7 +63,7 @@ function tellSize({ tokensBefore, tokensAfter, rereadTokens }: ContextEditResult
   void vscode.window.showInformationMessage(text);
 }
 
-function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
+function chatCommands({ chat, sessions, sidecar, verbs }: Rooms): Commands {
   const editor = (): vscode.TextEditor | undefined => vscode.window.activeTextEditor;
   const addSelection = async (): Promise<void> => {
     const at = editor();
@@ -67,6 +71,7 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
   };
   return {
     chat: () => chat.focus(),
+    answerQuestion: () => chat.focus(true),
     newSession: async () => {
       sessions.showNew();
       await chat.focus();
@@ -77,19 +82,11 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
       const file = uri ?? editor()?.document.uri;
       return file && chat.attach(attachments.file(file));
     },
-    verb: async () => {
-      const { verbs } = await sidecar.request("kode/verbs/list", {});
-      const items = verbs.map((verb) => ({ label: `/${verb.name}`, description: verb.title, detail: verb.description, verb }));
-      const title = vscode.l10n.t("Run a verb or a skill");
-      const chosen = await vscode.window.showQuickPick(items, { title, matchOnDescription: true, matchOnDetail: true });
-      if (!chosen) return;
-      const hint = chosen.verb.arguments;
-      const words = hint ? await vscode.window.showInputBox({ title: chosen.label, placeHolder: hint }) : "";
-      if (words === undefined) return;
-      await chat.focus();
-      const text = `${chosen.label} ${words}`.trim();
-      await sessions.send(text, [{ type: "text", text }]);
-    },
+    verb: (name?: string, words?: string) => verbs.run(name, words),
+    explain: () => verbs.run("explain", ""),
+    fix: () => verbs.run("fix", ""),
+    tests: () => verbs.run("tests", ""),
+    refactor: () => verbs.run("refactor", ""),
     addProblems: () => {
       const at = editor();
       return at && chat.attach(attachments.problems(at.document.uri));
@@ -99,6 +96,7 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
       const names: [Mode, string][] = [
         ["review", vscode.l10n.t("Edits wait for your decision")],
         ["ask", vscode.l10n.t("The turn waits until you have decided about an edit")],
+        ["keep", vscode.l10n.t("Edits are applied and saved at once; you keep or undo them afterwards")],
         ["auto", vscode.l10n.t("Edits are applied at once and can be taken back")],
         ["plan", vscode.l10n.t("No edits: read and plan")],
       ];
@@ -147,7 +145,7 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
       const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("What the model is told next"), matchOnDescription: true });
       if (!chosen) return;
       const names = { leaveOut: vscode.l10n.t("Leave it out"), pin: vscode.l10n.t("Pin it: nothing takes its place"), restore: vscode.l10n.t("As if nothing had been decided") };
-      const choices = verbs(chosen.part).map((verb) => ({ label: names[verb], verb }));
+      const choices = changes(chosen.part).map((verb) => ({ label: names[verb], verb }));
       const choice = await vscode.window.showQuickPick(choices, { title: chosen.label });
       if (choice) tellSize(await sidecar.request("kode/context/edit", edit(shown.id, choice.verb, chosen.part)));
     },
@@ -166,27 +164,21 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
   };
 }
 
-function reviewCommands({ review, texts, ownText }: Rooms): Commands {
-  const hunkOf = (argument: HunkArgument): FoldedHunk | undefined => {
+function reviewCommands({ extension, review, texts, ownText }: Rooms): Commands {
+  const hunkOf = (argument: HunkArgument, changes: readonly Change[] = [], index = 0): FoldedHunk | undefined => {
     if (typeof argument === "string") return review.find(argument);
     if (argument && "kind" in argument) return argument.kind === "hunk" ? argument.hunk : undefined;
-    const thread = argument && "thread" in argument ? argument.thread : argument;
-    return thread ? review.find(thread.contextValue ?? "") : review.atCursor();
+    if (argument) return review.near(argument, (changes[index]?.modifiedStartLineNumber ?? 1) - 1);
+    void extension.globalState.update("keysKnown", true);
+    return review.atCursor();
   };
   /** The same for the hunk that a command is called with, if there is one. */
-  const onHunk = (run: (hunk: FoldedHunk) => unknown) => (argument: HunkArgument): unknown => {
-    const hunk = hunkOf(argument);
+  const onHunk = (run: (hunk: FoldedHunk) => unknown) => (...called: Parameters<typeof hunkOf>): unknown => {
+    const hunk = hunkOf(...called);
     return hunk && run(hunk);
   };
-  const rejectHunkWithComment = async (argument: HunkArgument): Promise<void> => {
-    const hunk = hunkOf(argument);
-    if (!hunk) return;
-    const said = argument && typeof argument === "object" && "text" in argument ? argument.text : undefined;
-    const prompt = vscode.l10n.t("Why not? The model is told.");
-    const comment = said ?? (await vscode.window.showInputBox({ prompt, title: hunk.path, ignoreFocusOut: true }));
-    if (comment !== undefined) await review.decide(hunk, { action: "reject", comment: comment || undefined });
-  };
   return {
+    review: () => texts.compareAll(),
     nextHunk: () => review.go(false),
     previousHunk: () => review.go(true),
     revealHunk: (hunkId: string) => {
@@ -195,7 +187,11 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
     },
     acceptHunk: onHunk((hunk) => review.decide(hunk, { action: "accept" })),
     rejectHunk: onHunk((hunk) => review.decide(hunk, { action: "reject" })),
-    rejectHunkWithComment,
+    rejectHunkWithComment: onHunk(async (hunk) => {
+      const prompt = vscode.l10n.t("Why not? The model is told.");
+      const comment = await vscode.window.showInputBox({ prompt, title: hunk.path, ignoreFocusOut: true });
+      if (comment !== undefined) await review.decide(hunk, { action: "reject", comment: comment || undefined });
+    }),
     editHunk: onHunk((hunk) => isPending(hunk) && ownText.edit(hunk)),
     takeOwnText: () => ownText.take(),
     dropOwnText: () => ownText.drop(),
@@ -261,9 +257,9 @@ function programCommands(rooms: Rooms): Commands {
   const { sidecar, sessions, chat, keys, demo, log } = rooms;
   return {
     setKey: async () => {
-      if (!(await keys.ask())) return;
-      await demo.leave(false);
-      await sidecar.restart();
+      await demo.leave();
+      const { providers } = await sidecar.request("kode/auth/status", {});
+      if (await keys.ask(providers)) await sidecar.restart();
     },
     forgetKeys: async () => {
       await keys.forget();
@@ -274,7 +270,7 @@ function programCommands(rooms: Rooms): Commands {
       sessions.showNew();
       await vscode.window.showTextDocument(file, { preview: false });
       await chat.focus();
-      await sessions.send(vscode.l10n.t("The total of the receipt is wrong. Please mend it."), [{ type: "text", text: vscode.l10n.t("The total of the receipt is wrong. Please mend it.") }]);
+      await sessions.send(vscode.l10n.t("The total of the receipt is wrong. Please mend it."));
     },
     leaveDemo: async () => {
       sessions.showNew();
@@ -282,6 +278,7 @@ function programCommands(rooms: Rooms): Commands {
     },
     restart: () => sidecar.restart(),
     showLog: () => log.show(),
+    showKeys: () => vscode.commands.executeCommand("workbench.action.openGlobalKeybindings", "kode."),
     openSettings: () => vscode.commands.executeCommand("workbench.action.openSettings", "kode."),
     walkthrough: () => vscode.commands.executeCommand("workbench.action.openWalkthrough", `${rooms.extension.extension.id}#kode.start`, false),
     copyDebugInformation: async () => {

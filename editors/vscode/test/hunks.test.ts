@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asDiff, inOrder, neighbour, ownText, withHunks } from "../src/review/hunks";
+import { around, asDiff, inOrder, neighbour, ownText, proposedLine, proposedText, textBefore } from "../src/review/hunks";
 import type { FoldedHunk } from "../../../protocol/fold/fold";
 
 function hunk(hunkId: string, path: string, line: number, oldText: string, newText: string): FoldedHunk {
@@ -13,11 +13,11 @@ test("hunks are applied from the last to the first, in the text's own line ends"
   const text = "a 🍵\r\nb\r\nc";
   const hunks = [hunk("1", "f", 0, "a 🍵\n", "A\nA2\n"), hunk("2", "f", 1, "", "between\n"), hunk("3", "f", 2, "c", "C 你好")];
   hunks[2]!.range!.end = { line: 2, character: 1 };
-  assert.equal(withHunks(text, hunks), "A\r\nA2\r\nbetween\r\nb\r\nC 你好");
+  assert.equal(proposedText(text, hunks), "A\r\nA2\r\nbetween\r\nb\r\nC 你好");
 });
 
 test("a range beyond the text ends with it", () => {
-  assert.equal(withHunks("a\n", [hunk("1", "f", 1, "x\n", "b\n")]), "a\nb\n");
+  assert.equal(proposedText("a\n", [hunk("1", "f", 1, "x\n", "b\n")]), "a\nb\n");
 });
 
 test("next and previous go round all files", () => {
@@ -39,4 +39,27 @@ test("a user's own text is of whole lines, in the file's line ends", () => {
   assert.equal(ownText("a\nb", { newText: "x\r\n", eol: "\r\n" }), "a\r\nb\r\n");
   assert.equal(ownText("a", { newText: "x", eol: "\n" }), "a"); // the last line of a file without a line end
   assert.equal(ownText("", { newText: "x\n", eol: "\n" }), "");
+});
+
+test("a comparison has what was before on the left and what is proposed on the right", () => {
+  const text = "a\nnew\nlines\nb\nc\n";
+  const kept = { ...hunk("1", "f", 1, "old\n", "new\nlines\n"), state: "applied" as const, kept: false };
+  kept.range = { start: { line: 1, character: 0 }, end: { line: 3, character: 0 } };
+  const grows = hunk("2", "f", 3, "b\n", "b\nb2\nb3\n");
+  const last = hunk("3", "f", 4, "c\n", "C\n");
+  const all = [kept, grows, last];
+  assert.equal(textBefore(text, all), "a\nold\nb\nc\n");
+  assert.equal(proposedText(text, all), "a\nnew\nlines\nb\nb2\nb3\nC\n");
+  assert.deepEqual(all.map((one) => proposedLine(all, one)), [1, 3, 6]);
+  assert.deepEqual(around(text, last), ["a\nnew\nlines\nb\n", ""]);
+  assert.deepEqual(textBefore(text, [{ ...kept, kept: true }]), text);
+});
+
+test("a file that is made or deleted is compared with nothing", () => {
+  const made = { ...hunk("1", "f", 0, "", "all\n"), kind: "create" as const, range: undefined };
+  assert.deepEqual([textBefore("", [made]), proposedText("", [made])], ["", "all\n"]);
+  const gone = { ...hunk("1", "f", 0, "all\n", ""), kind: "delete" as const, range: undefined };
+  assert.deepEqual([textBefore("all\n", [gone]), proposedText("all\n", [gone])], ["all\n", ""]);
+  const done = { ...gone, state: "applied" as const, kept: false };
+  assert.deepEqual([textBefore("", [done]), proposedText("", [done])], ["all\n", ""]);
 });

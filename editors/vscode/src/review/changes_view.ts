@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { FoldedChangeSet, FoldedHunk } from "../../../../protocol/fold/fold";
 import type { Sessions } from "../session/sessions";
-import { canBeUndone, isPending } from "./hunks";
+import { canBeUndone, isPending, isToKeep, waits } from "./hunks";
 import type { Review } from "./review";
 
 export type Node = { kind: "changeSet"; set: FoldedChangeSet } | { kind: "file"; uri: string; path: string; set: FoldedChangeSet } | { kind: "hunk"; hunk: FoldedHunk };
@@ -31,7 +31,7 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   ) {
     this.view = vscode.window.createTreeView("kode.changes", { treeDataProvider: this });
     this.listener = review.onDidChange(() => {
-      const waiting = review.pending().length;
+      const waiting = review.waiting().length;
       this.view.badge = waiting ? { value: waiting, tooltip: vscode.l10n.t("{0} edits wait for you", waiting) } : undefined;
       this.changed.fire();
     });
@@ -63,9 +63,9 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
 
   private changeSetItem(set: FoldedChangeSet): vscode.TreeItem {
     const hunks = this.review.all().filter((hunk) => hunk.changeSetId === set.id);
-    const waiting = hunks.filter(isPending).length;
-    const sets = [...(this.sessions.shown?.fold.changeSets.keys() ?? [])];
-    const item = new vscode.TreeItem(vscode.l10n.t("Edits of turn {0}", sets.indexOf(set.id) + 1), vscode.TreeItemCollapsibleState.Expanded);
+    const waiting = hunks.filter(waits).length;
+    const names = [...new Set(hunks.map(({ path }) => path.split("/").pop()))];
+    const item = new vscode.TreeItem(names.slice(0, 3).join(", ") + (names.length > 3 ? ` +${names.length - 3}` : ""), vscode.TreeItemCollapsibleState.Expanded);
     item.id = set.id;
     item.description = waiting ? vscode.l10n.t("{0} wait", waiting) : vscode.l10n.t("decided");
     item.contextValue = hunks.some((hunk) => canBeUndone(hunk) || hunk.state === "undone") ? "kode.changeSet" : "kode.changeSet.none";
@@ -83,9 +83,9 @@ function hunkItem(hunk: FoldedHunk): vscode.TreeItem {
   const kinds: Record<string, string> = { create: vscode.l10n.t("new file"), delete: vscode.l10n.t("delete the file"), rename: vscode.l10n.t("rename to {0}", hunk.newPath ?? "") };
   const item = new vscode.TreeItem(kinds[hunk.kind ?? ""] ?? first.trim());
   item.id = `${hunk.hunkId}`;
-  item.description = [hunk.range ? String(hunk.range.start.line + 1) : "", stateText(hunk.state), hunk.reason ?? ""].filter(Boolean).join(" · ");
+  item.description = [hunk.range ? String(hunk.range.start.line + 1) : "", isToKeep(hunk) ? vscode.l10n.t("keep or undo?") : stateText(hunk.state), hunk.reason ?? ""].filter(Boolean).join(" · ");
   item.iconPath = new vscode.ThemeIcon(ICONS[hunk.state] ?? "circle-outline");
-  item.contextValue = isPending(hunk) ? "kode.hunk.proposed" : canBeUndone(hunk) || hunk.state === "undone" ? "kode.hunk.applied" : "kode.hunk";
+  item.contextValue = isPending(hunk) ? "kode.hunk.proposed" : isToKeep(hunk) ? "kode.hunk.toKeep" : canBeUndone(hunk) || hunk.state === "undone" ? "kode.hunk.applied" : "kode.hunk";
   item.tooltip = new vscode.MarkdownString().appendCodeblock(hunk.diff ?? `${hunk.oldText ?? ""}\n→\n${hunk.newText ?? ""}`, "diff");
   item.command = { command: "kode.revealHunk", title: "", arguments: [hunk.hunkId] };
   return item;

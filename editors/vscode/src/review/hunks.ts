@@ -10,14 +10,23 @@ export function canBeUndone(hunk: FoldedHunk): boolean {
   return hunk.state === "applied" || hunk.state === "replaced";
 }
 
+/** Applied by the mode `keep`, and the user has not said yet whether it stays. */
+export function isToKeep(hunk: FoldedHunk): boolean {
+  return canBeUndone(hunk) && hunk.kept === false;
+}
+
+export function waits(hunk: FoldedHunk): boolean {
+  return isPending(hunk) || isToKeep(hunk);
+}
+
 /** By file and then by place; hunks about a whole file come first. */
 export function inOrder(hunks: Iterable<FoldedHunk>): FoldedHunk[] {
   return [...hunks].sort((a, b) => compare(a.path, b.path) || comparePositions(start(a), start(b)));
 }
 
-/** The next pending hunk behind a place, round and round; with `back` the one before it. */
+/** The next hunk that waits behind a place, round and round; with `back` the one before it. */
 export function neighbour(hunks: readonly FoldedHunk[], path: string, line: number, back: boolean): FoldedHunk | undefined {
-  const ordered = inOrder(hunks.filter(isPending));
+  const ordered = inOrder(hunks.filter(waits));
   if (back) ordered.reverse();
   const beyond = (hunk: FoldedHunk): boolean => {
     const order = compare(hunk.path, path) || start(hunk).line - line;
@@ -26,18 +35,53 @@ export function neighbour(hunks: readonly FoldedHunk[], path: string, line: numb
   return ordered.find(beyond) ?? ordered[0];
 }
 
-/** A text with these hunks applied; ranges count UTF-16 units. */
-export function withHunks(text: string, hunks: readonly FoldedHunk[]): string {
-  const starts = [0];
-  for (const end of text.matchAll(/\r\n|\r|\n/g)) starts.push(end.index + end[0].length);
-  const offset = ({ line, character }: Position): number => Math.min((starts[line] ?? text.length) + character, text.length);
+/** The file as it is proposed: its text with the pending hunks applied. */
+export function proposedText(text: string, hunks: readonly FoldedHunk[]): string {
+  const whole = hunks.find((hunk) => isPending(hunk) && (hunk.kind === "create" || hunk.kind === "delete"));
+  if (whole) return whole.kind === "create" ? (whole.newText ?? "") : "";
+  return spliced(text, hunks.filter(isPending), ({ newText = "" }) => newText);
+}
+
+/** The file as it was before the hunks that the user has yet to keep. */
+export function textBefore(text: string, hunks: readonly FoldedHunk[]): string {
+  const whole = hunks.find((hunk) => hunk.kind === "create" || (isToKeep(hunk) && hunk.kind === "delete"));
+  if (whole) return whole.kind === "create" ? "" : (whole.oldText ?? "");
+  return spliced(text, hunks.filter(isToKeep), ({ oldText = "" }) => oldText);
+}
+
+/** The line where a hunk begins in `proposedText`. */
+export function proposedLine(hunks: readonly FoldedHunk[], { range }: FoldedHunk): number {
+  const before = hunks.filter((other) => isPending(other) && other.range && range && other.range.end.line <= range.start.line && other.range !== range);
+  const grown = before.map(({ range: place, newText = "" }) => breaks(newText) - ((place?.end.line ?? 0) - (place?.start.line ?? 0)));
+  return grown.reduce((sum, lines) => sum + lines, range?.start.line ?? 0);
+}
+
+function breaks(text: string): number {
+  return text.match(/\r\n|\r|\n/g)?.length ?? 0;
+}
+
+/** A text in which other texts stand for these hunks; ranges count UTF-16 units. */
+function spliced(text: string, hunks: readonly FoldedHunk[], textOf: (hunk: FoldedHunk) => string): string {
+  const offset = offsets(text);
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   let result = text;
   for (const hunk of inOrder(hunks).reverse()) {
-    const { range, newText = "" } = hunk;
-    if (range) result = result.slice(0, offset(range.start)) + withEol(newText, eol) + result.slice(offset(range.end));
+    const { range } = hunk;
+    if (range) result = result.slice(0, offset(range.start)) + withEol(textOf(hunk), eol) + result.slice(offset(range.end));
   }
   return result;
+}
+
+/** What stands before a hunk in a text, and what behind it. */
+export function around(text: string, { range }: FoldedHunk): [string, string] {
+  const offset = offsets(text);
+  return range ? [text.slice(0, offset(range.start)), text.slice(offset(range.end))] : ["", ""];
+}
+
+function offsets(text: string): (position: Position) => number {
+  const starts = [0];
+  for (const end of text.matchAll(/\r\n|\r|\n/g)) starts.push(end.index + end[0].length);
+  return ({ line, character }) => Math.min((starts[line] ?? text.length) + character, text.length);
 }
 
 export function withEol(text: string, eol: string): string {
@@ -55,7 +99,7 @@ export function asDiff({ oldText = "", newText = "" }: Pick<FoldedHunk, "oldText
   return [...lines(oldText).map((line) => `-${line}`), ...lines(newText).map((line) => `+${line}`)].join("\n");
 }
 
-function lines(text: string): string[] {
+export function lines(text: string): string[] {
   return text === "" ? [] : text.replace(/(\r\n|\r|\n)$/, "").split(/\r\n|\r|\n/);
 }
 

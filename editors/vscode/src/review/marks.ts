@@ -1,109 +1,114 @@
-// How pending hunks look in a buffer: code lenses above, the old lines marked, the new ones below.
+// How hunks that wait look in a buffer: a lens above, the old lines red, the new ones green behind them.
 import * as vscode from "vscode";
 import type { FoldedHunk } from "../../../../protocol/fold/fold";
-import { asDiff } from "./hunks";
+import { asDiff, isPending, isToKeep, lines, proposedLine } from "./hunks";
 import type { Review } from "./review";
+import { before, PROPOSED } from "./texts";
 
-/** More hunks than this in a file, and only the one at the cursor is unfolded. */
-const UNFOLDED = 12;
+/** The keys that package.json gives, for the first hunk that the user sees. */
+const KEYS = process.platform === "darwin" ? "⌃⌥Y · ⌃⌥N · ⌥F5" : "Alt+Y · Alt+N · Alt+F5";
+const MAX_GHOST = 160;
 
-export class Marks implements vscode.CodeLensProvider, vscode.Disposable {
+export class Marks implements vscode.CodeLensProvider, vscode.QuickDiffProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChangeCodeLenses = this.changed.event;
   private readonly removed = vscode.window.createTextEditorDecorationType({
-    isWholeLine: true,
     backgroundColor: new vscode.ThemeColor("diffEditor.removedLineBackground"),
     overviewRulerColor: new vscode.ThemeColor("editorOverviewRuler.modifiedForeground"),
     overviewRulerLane: vscode.OverviewRulerLane.Left,
   });
-  private readonly inserted = vscode.window.createTextEditorDecorationType({
-    isWholeLine: true,
-    borderColor: new vscode.ThemeColor("editorGutter.addedBackground"),
-    borderStyle: "solid",
-    borderWidth: "0 0 2px 0",
+  private readonly added = vscode.window.createTextEditorDecorationType({
+    after: { color: new vscode.ThemeColor("gitDecoration.addedResourceForeground"), backgroundColor: new vscode.ThemeColor("diffEditor.insertedLineBackground"), margin: "0 0 0 2em" },
     overviewRulerColor: new vscode.ThemeColor("editorOverviewRuler.addedForeground"),
     overviewRulerLane: vscode.OverviewRulerLane.Left,
   });
-  private readonly controller = vscode.comments.createCommentController("kode.review", "kode");
-  private readonly threads = new Map<string, vscode.CommentThread>();
+  /** Marks in the gutter, and the editor's own peek, for edits that are applied already. */
+  private gutter: vscode.SourceControl | undefined;
+  private marked = "";
   private readonly disposables: vscode.Disposable[];
 
-  constructor(private readonly review: Review) {
-    this.controller.options = { prompt: vscode.l10n.t("Reject, and tell the model why"), placeHolder: vscode.l10n.t("Why not?") };
+  constructor(
+    private readonly review: Review,
+    private readonly known: vscode.Memento,
+  ) {
     this.disposables = [
-      this.controller,
       this.removed,
-      this.inserted,
-      vscode.languages.registerCodeLensProvider({ scheme: "file" }, this),
+      this.added,
+      vscode.languages.registerCodeLensProvider([{ scheme: "file" }, { scheme: PROPOSED }], this),
       review.onDidChange(() => this.draw()),
       vscode.window.onDidChangeVisibleTextEditors(() => this.draw()),
     ];
   }
 
   provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
-    const hunks = this.review.pending(document.uri).filter((hunk) => hunk.range);
+    const compared = document.uri.scheme === PROPOSED;
+    const all = this.review.waiting(document.uri);
+    const hunks = compared ? all : all.filter((hunk) => hunk.range);
     return hunks.flatMap((hunk, index) => {
-      const range = place(document, hunk);
+      const line = Math.min(compared ? proposedLine(all, hunk) : place(document, hunk).start.line, document.lineCount - 1);
+      const range = new vscode.Range(line, 0, line, 0);
       const lens = (title: string, command: string, tooltip?: string): vscode.CodeLens => new vscode.CodeLens(range, { title, command, tooltip, arguments: [hunk.hunkId] });
+      const applied = isToKeep(hunk);
       const warnings = warning(hunk);
+      const hint = hunk === this.review.waiting()[0] && !this.known.get("keysKnown") ? [lens(KEYS, "kode.showKeys", vscode.l10n.t("Accept, reject, next: change these keys"))] : [];
       return [
-        lens(`$(check) ${vscode.l10n.t("Accept")}`, "kode.acceptHunk"),
-        lens(`$(close) ${vscode.l10n.t("Reject")}`, "kode.rejectHunk"),
-        lens(`$(edit) ${vscode.l10n.t("Edit")}`, "kode.editHunk", vscode.l10n.t("Accept with a text of your own")),
-        lens(vscode.l10n.t("Edit {0} of {1}", index + 1, hunks.length), "kode.nextHunk", vscode.l10n.t("Go to the next one")),
+        lens(`$(check) ${applied ? vscode.l10n.t("Keep") : vscode.l10n.t("Accept")}`, "kode.acceptHunk"),
+        lens(`$(close) ${applied ? vscode.l10n.t("Undo") : vscode.l10n.t("Reject")}`, "kode.rejectHunk"),
+        ...(applied ? [] : [lens(`$(edit) ${vscode.l10n.t("Edit")}`, "kode.editHunk", vscode.l10n.t("Accept with a text of your own"))]),
+        ...(compared ? [] : [lens(vscode.l10n.t("Edit {0} of {1}", index + 1, hunks.length), "kode.review", vscode.l10n.t("Review all edits"))]),
         ...(warnings ? [lens(`$(warning) ${warnings}`, "kode.openDiff")] : []),
+        ...hint,
       ];
     });
   }
 
+  /** The editor asks what to compare a file with. */
+  provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
+    return uri.scheme === "file" && this.review.waiting(uri).some(isToKeep) ? before(uri) : undefined;
+  }
+
   private draw(): void {
     this.changed.fire();
-    const wanted = new Set<string>();
     for (const editor of vscode.window.visibleTextEditors) {
       const { document } = editor;
-      const hunks = this.review.pending(document.uri).filter((hunk) => hunk.range);
-      const ranges = hunks.map((hunk) => ({ hunk, range: place(document, hunk) }));
-      const hover = (hunk: FoldedHunk): vscode.MarkdownString => new vscode.MarkdownString().appendCodeblock(asDiff(hunk), "diff");
-      const marks = (replaces: boolean): vscode.DecorationOptions[] =>
-        ranges.filter(({ hunk }) => Boolean(hunk.oldText) === replaces).map(({ hunk, range }) => ({ range, hoverMessage: hover(hunk) }));
-      editor.setDecorations(this.removed, marks(true));
-      editor.setDecorations(this.inserted, marks(false));
-      for (const { hunk, range } of ranges) {
-        wanted.add(hunk.hunkId);
-        this.thread(document.uri, hunk, range, ranges.length <= UNFOLDED);
-      }
+      if (document.uri.scheme.startsWith("kode-")) continue;
+      const hunks = this.review.waiting(document.uri).filter((hunk) => hunk.range && isPending(hunk));
+      editor.setDecorations(this.removed, hunks.filter((hunk) => hunk.oldText).map((hunk) => ({ range: place(document, hunk), hoverMessage: new vscode.MarkdownString().appendCodeblock(asDiff(hunk), "diff") })));
+      editor.setDecorations(this.added, hunks.flatMap((hunk) => ghosts(document, hunk)));
     }
-    for (const [hunkId, thread] of this.threads) if (!wanted.has(hunkId)) this.drop(hunkId, thread);
+    this.mark();
   }
 
-  private thread(uri: vscode.Uri, hunk: FoldedHunk, range: vscode.Range, unfolded: boolean): void {
-    const known = this.threads.get(hunk.hunkId);
-    if (known) {
-      if (!known.range?.isEqual(range)) known.range = range;
-      return;
-    }
-    const body = new vscode.MarkdownString();
-    const warnings = warning(hunk);
-    if (warnings) body.appendMarkdown(`$(warning) ${warnings}\n\n`);
-    body.supportThemeIcons = true;
-    body.appendCodeblock(asDiff(hunk), "diff");
-    const comment: vscode.Comment = { author: { name: "kode" }, body, mode: vscode.CommentMode.Preview };
-    const thread: vscode.CommentThread = this.controller.createCommentThread(uri, range, [comment]);
-    thread.contextValue = hunk.hunkId; // what its buttons are about
-    thread.label = vscode.l10n.t("Proposed edit");
-    thread.canReply = true;
-    thread.collapsibleState = unfolded ? vscode.CommentThreadCollapsibleState.Expanded : vscode.CommentThreadCollapsibleState.Collapsed;
-    this.threads.set(hunk.hunkId, thread);
-  }
-
-  private drop(hunkId: string, thread: vscode.CommentThread): void {
-    thread.dispose();
-    this.threads.delete(hunkId);
+  /** A gutter that begins anew asks about every file anew. */
+  private mark(): void {
+    const marked = [...new Set(this.review.waiting().filter(isToKeep).map(({ uri }) => uri))].join();
+    if (marked === this.marked) return;
+    this.marked = marked;
+    this.gutter?.dispose();
+    this.gutter = marked ? vscode.scm.createSourceControl("kode", "kode") : undefined;
+    if (this.gutter) this.gutter.quickDiffProvider = this;
+    if (this.gutter) this.gutter.inputBox.visible = false;
   }
 
   dispose(): void {
+    this.gutter?.dispose();
     for (const disposable of this.disposables) disposable.dispose();
   }
+}
+
+/** Behind each old line the new one that takes its place; behind the last one also how many more there are. */
+function ghosts(document: vscode.TextDocument, hunk: FoldedHunk): vscode.DecorationOptions[] {
+  const { start, end } = place(document, hunk);
+  const fresh = lines(hunk.newText ?? "");
+  const last = Math.min(end.line, start.line + fresh.length - 1);
+  return fresh.slice(0, last - start.line + 1).map((text, index) => {
+    const line = start.line + index;
+    const more = fresh.length - index - 1;
+    const rest = line === last && more ? `  ${vscode.l10n.t("+{0} lines", more)}` : "";
+    const contentText = ` ${text.trim().slice(0, MAX_GHOST)}${rest} `.replaceAll(" ", "\u00a0");
+    const at = document.lineAt(line).range.end;
+    return { range: new vscode.Range(at, at), hoverMessage: new vscode.MarkdownString().appendCodeblock(asDiff(hunk), "diff"), renderOptions: { after: { contentText } } };
+  });
 }
 
 /** The lines of a hunk as the editor counts them; an insertion stands at the end of the line before. */

@@ -2,9 +2,10 @@
 import * as vscode from "vscode";
 import type { DecideParams, DecideResult, HunkDecision, UndoParams } from "../../../../protocol/kode";
 import type { Sidecar } from "../client/sidecar";
+import { setContext } from "../context";
 import type { FoldedHunk } from "../../../../protocol/fold/fold";
 import type { Sessions } from "../session/sessions";
-import { inOrder, isPending, neighbour } from "./hunks";
+import { inOrder, isToKeep, neighbour, proposedLine, waits } from "./hunks";
 
 const SETTLE_MS = 120;
 
@@ -12,7 +13,11 @@ export class Review implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   /** Hunks came, went, or stand elsewhere. */
   readonly onDidChange = this.changed.event;
-  private readonly moved = new Set<string>();
+  /** Change sets whose places may be others by now. */
+  private readonly stale = new Set<string>();
+  private ordered: FoldedHunk[] | undefined;
+  /** Those that wait, by their files as the editor writes them. */
+  private byFile: Map<string, FoldedHunk[]> | undefined;
   private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[];
 
@@ -23,42 +28,61 @@ export class Review implements vscode.Disposable {
     this.disposables = [
       this.changed,
       sessions.onDidChange((what) => {
-        if (what !== "state") this.update();
+        if (what === "state") return;
+        this.ordered = this.byFile = undefined;
+        this.update();
+        if (what === "changes") this.moved(this.waiting().filter(isToKeep)); // where they stand is only known when asked
       }),
-      vscode.workspace.onDidChangeTextDocument(({ document }) => this.textChanged(document.uri)),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => document.uri.scheme.startsWith("kode-") || this.moved(this.waiting(document.uri))),
       vscode.window.onDidChangeActiveTextEditor(() => this.update()),
     ];
   }
 
   all(): FoldedHunk[] {
-    return inOrder(this.sessions.all().flatMap((session) => [...session.fold.hunks.values()]));
+    this.ordered ??= inOrder(this.sessions.all().flatMap((session) => [...session.fold.hunks.values()]));
+    return this.ordered;
   }
 
-  pending(uri?: vscode.Uri): FoldedHunk[] {
-    const wanted = uri?.toString();
-    return this.all().filter((hunk) => isPending(hunk) && (wanted === undefined || sameFile(hunk.uri, wanted)));
+  /** The hunks that wait for the user: all of them, or those that a document shows. */
+  waiting(uri?: vscode.Uri): FoldedHunk[] {
+    if (!this.byFile) {
+      this.byFile = new Map();
+      for (const hunk of this.all().filter(waits)) {
+        const file = vscode.Uri.parse(hunk.uri).toString();
+        this.byFile.set(file, [...(this.byFile.get(file) ?? []), hunk]);
+      }
+    }
+    return uri ? (this.byFile.get(fileOf(uri).toString()) ?? []) : [...this.byFile.values()].flat();
   }
 
   find(hunkId: string): FoldedHunk | undefined {
     return this.all().find((hunk) => hunk.hunkId === hunkId);
   }
 
-  /** The pending hunk at the cursor, or the nearest one in the file. */
+  /** The hunk at the cursor, or the nearest one in the file. */
   atCursor(): FoldedHunk | undefined {
     const editor = vscode.window.activeTextEditor;
-    if (!editor) return undefined;
-    const line = editor.selection.active.line;
-    const distance = ({ range }: FoldedHunk): number => (!range ? 1e9 : line < range.start.line ? range.start.line - line : Math.max(0, line - range.end.line));
-    return this.pending(editor.document.uri).sort((a, b) => distance(a) - distance(b))[0];
+    return editor && this.near(editor.document.uri, editor.selection.active.line);
   }
 
-  /** Go to the next pending hunk, in whatever file it is. */
+  near(uri: vscode.Uri, line: number): FoldedHunk | undefined {
+    const hunks = this.waiting(uri);
+    const distance = (hunk: FoldedHunk): number => {
+      if (!hunk.range) return 1e9;
+      const start = uri.scheme === "file" ? hunk.range.start.line : proposedLine(hunks, hunk);
+      const end = start + hunk.range.end.line - hunk.range.start.line;
+      return line < start ? start - line : Math.max(0, line - end);
+    };
+    return [...hunks].sort((a, b) => distance(a) - distance(b))[0];
+  }
+
+  /** Go to the next hunk that waits, in whatever file it is. */
   async go(back: boolean): Promise<void> {
     const editor = vscode.window.activeTextEditor;
-    const here = editor && this.pending(editor.document.uri)[0];
+    const here = editor && this.waiting(editor.document.uri)[0];
     const path = here?.path ?? (editor ? vscode.workspace.asRelativePath(editor.document.uri) : "");
     const line = editor ? editor.selection.active.line : -1;
-    const next = neighbour(this.pending(), path, here ? line : -1, back);
+    const next = neighbour(this.waiting(), path, here ? line : -1, back);
     if (next) await this.reveal(next);
     else vscode.window.setStatusBarMessage(vscode.l10n.t("No edits wait."), 3000);
   }
@@ -81,8 +105,8 @@ export class Review implements vscode.Disposable {
 
   /** Accept or reject all that waits now; what is sensitive must be named and is asked about. */
   async decideAll(action: "accept" | "reject"): Promise<void> {
-    const pending = this.pending();
-    const sensitive = pending.filter((hunk) => hunk.flags?.includes("sensitive") || hunk.mergeOf);
+    const pending = this.waiting();
+    const sensitive = pending.filter((hunk) => !isToKeep(hunk) && (hunk.flags?.includes("sensitive") || hunk.mergeOf));
     const named = action === "accept" && sensitive.length ? await this.confirm(sensitive) : [];
     for (const changeSetId of new Set(pending.map((hunk) => hunk.changeSetId))) {
       const session = this.sessions.ofChangeSet(changeSetId);
@@ -119,8 +143,8 @@ export class Review implements vscode.Disposable {
 
   private async send(changeSetId: string, hunks: readonly FoldedHunk[], how: Omit<DecideParams, "changeSetId">): Promise<DecideResult> {
     // An open document is synced, so that the sidecar can see whether the edit has landed.
-    const uris = new Set(hunks.filter((hunk) => hunk.kind !== "create").map((hunk) => hunk.uri));
-    for (const uri of uris) await vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true));
+    const uris = new Set(hunks.filter((hunk) => hunk.range).map((hunk) => hunk.uri));
+    await Promise.all([...uris].map((uri) => vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true))));
     const told = await this.sidecar.request("kode/changeSet/decide", { changeSetId, ...how });
     this.report(told);
     return told;
@@ -140,22 +164,22 @@ export class Review implements vscode.Disposable {
   }
 
   /** The sidecar moves hunks with the user's typing without a word, so it is asked. */
-  private textChanged(uri: vscode.Uri): void {
-    const pending = this.pending(uri);
-    if (!pending.length) return;
-    for (const { changeSetId } of pending) this.moved.add(changeSetId);
+  private moved(hunks: readonly FoldedHunk[]): void {
+    if (!hunks.length) return;
+    for (const { changeSetId } of hunks) this.stale.add(changeSetId);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      const changeSets = [...this.moved];
-      this.moved.clear();
+      const changeSets = [...this.stale];
+      this.stale.clear();
       for (const changeSetId of changeSets) this.sessions.refresh(changeSetId).catch(() => undefined); // gone with its process
     }, SETTLE_MS);
   }
 
   private update(): void {
     const editor = vscode.window.activeTextEditor;
-    void vscode.commands.executeCommand("setContext", "kode.pending", this.pending().length > 0);
-    void vscode.commands.executeCommand("setContext", "kode.pendingHere", editor !== undefined && this.pending(editor.document.uri).length > 0);
+    setContext("pending", this.waiting().length > 0);
+    setContext("pendingHere", editor !== undefined && this.waiting(editor.document.uri).length > 0);
+    setContext("decided", this.lastTurn() !== undefined);
     this.changed.fire();
   }
 
@@ -165,7 +189,7 @@ export class Review implements vscode.Disposable {
   }
 }
 
-/** Editors and servers escape characters of a URI differently. */
-function sameFile(a: string, b: string): boolean {
-  return a === b || vscode.Uri.parse(a).toString() === b;
+/** The file that a document shows: itself, or the one that a comparison is about. */
+function fileOf(uri: vscode.Uri): vscode.Uri {
+  return uri.scheme.startsWith("kode-") && uri.query ? vscode.Uri.parse(uri.query, true) : uri;
 }
