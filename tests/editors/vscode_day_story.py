@@ -114,7 +114,7 @@ async def test_a_bug_over_three_files(tmp_path: Path, look: str) -> None:
         await hand.click("Allow in this session")
         asked = window.chat.locator(".question", has_text="git commit")
         await asked.wait_for()
-        outputs = window.chat.locator(".output")
+        outputs = window.chat.locator(".output:visible")
         assert "AssertionError" in await outputs.first.inner_text()
         assert "OK" in await outputs.nth(1).inner_text()
         await hand.look("tests")

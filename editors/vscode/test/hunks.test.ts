@@ -55,6 +55,12 @@ test("a comparison has what was before on the left and what is proposed on the r
   assert.deepEqual(textBefore(text, [{ ...kept, kept: true }]), text);
 });
 
+test("an edit of lines that were edited before is taken back first", () => {
+  const first = { ...hunk("1", "f", 1, "old\n", "middle\n"), state: "applied" as const, kept: false };
+  const second = { ...hunk("2", "f", 1, "middle\n", "much longer than it was\n"), state: "applied" as const, kept: false };
+  assert.equal(textBefore("a\nmuch longer than it was\nb\nc\n", [first, second]), "a\nold\nb\nc\n");
+});
+
 test("a file that is made or deleted is compared with nothing", () => {
   const made = { ...hunk("1", "f", 0, "", "all\n"), kind: "create" as const, range: undefined };
   assert.deepEqual([textBefore("", [made]), proposedText("", [made])], ["", "all\n"]);

@@ -38,6 +38,7 @@ export class ChatView implements vscode.WebviewViewProvider {
       sessions.onSnapshot((told) => this.post({ type: "snapshot", told })),
       sessions.onPage((messages) => this.post({ type: "page", messages: [...messages] })),
       sessions.onReturned(({ text, attachments: returned }) => this.post({ type: "giveBack", text, attachments: returned })),
+      sessions.onFinished(({ error }) => this.signal(error ? vscode.l10n.t("kode has failed: {0}", error.message) : vscode.l10n.t("kode is done."), false)),
       questions.onDidChange((asked) => this.showQuestions(asked)),
       sessions.onDidChange((what) => {
         if (what === "shown" && !sidecar.stage) void extension.workspaceState.update(LAST_SESSION, sessions.shown?.id);
@@ -85,9 +86,14 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.post({ type: "questions", questions });
     if (this.view) this.view.badge = questions.length ? { value: questions.length, tooltip: vscode.l10n.t("{0} questions wait for you", questions.length) } : undefined;
     setContext("asks", questions.length > 0);
-    if (!asked || (this.view?.visible && vscode.window.state.focused)) return;
+    if (asked) this.signal(vscode.l10n.t("kode asks: {0}", questionTitle(asked)), true);
+  }
+
+  /** A notification of what the user would miss, for the chat is out of sight. */
+  private signal(text: string, question: boolean): void {
+    if (this.view?.visible && vscode.window.state.focused) return;
     const show = vscode.l10n.t("Show");
-    void vscode.window.showInformationMessage(vscode.l10n.t("kode asks: {0}", questionTitle(asked)), show).then((chosen) => void (chosen && this.focus(true)));
+    void vscode.window.showInformationMessage(text, show).then((chosen) => void (chosen && this.focus(question)));
   }
 
   async attach(attachment: Attachment | undefined): Promise<void> {

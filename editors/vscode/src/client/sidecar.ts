@@ -138,10 +138,15 @@ export class Sidecar implements vscode.Disposable {
     const { client } = this;
     this.client = undefined;
     this.set("stopped");
-    this.leaving.cancel(); // nobody waits for the user, or for a language server, any more
+    this.giveUpQuestions();
     await Promise.race([Promise.allSettled(this.asked), new Promise((resolve) => setTimeout(resolve, GIVEN_UP_MS))]);
-    this.leaving = new vscode.CancellationTokenSource();
     if (client?.state === State.Running) await client.stop(5000).catch((error: unknown) => this.log.warn(`stop: ${String(error)}`));
+  }
+
+  /** Nobody waits for the user, or for a language server, any more. */
+  private giveUpQuestions(): void {
+    this.leaving.cancel();
+    this.leaving = new vscode.CancellationTokenSource();
   }
 
   /** The answer to a question of the sidecar; one that is open when the process is to end is given up. */
@@ -167,6 +172,7 @@ export class Sidecar implements vscode.Disposable {
   /** The process ended without being asked to: start it again, later each time. No popup. */
   private died(): void {
     this.client = undefined;
+    this.giveUpQuestions();
     if (!this.wanted) return;
     const pause = this.backoff.afterDeath(Date.now() - this.startedAt);
     this.log.warn(`the sidecar ended; next start in ${pause} ms`);

@@ -5,7 +5,11 @@ import type { Sessions } from "../session/sessions";
 import { canBeUndone, isPending, isToKeep, waits } from "./hunks";
 import type { Review } from "./review";
 
-export type Node = { kind: "changeSet"; set: FoldedChangeSet } | { kind: "file"; uri: string; path: string; set: FoldedChangeSet } | { kind: "hunk"; hunk: FoldedHunk };
+export type Node = { kind: "changeSet"; set: FoldedChangeSet } | { kind: "file"; uri: string; path: string; set: FoldedChangeSet; folded: boolean } | { kind: "hunk"; hunk: FoldedHunk };
+
+const SETTLE_MS = 50;
+/** More files than this are folded: an unfolded tree is told whole with each change. */
+const MAX_UNFOLDED = 12;
 
 const ICONS: Record<FoldedHunk["state"], string> = {
   proposed: "circle-outline",
@@ -24,6 +28,7 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
   private readonly listener: vscode.Disposable;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly review: Review,
@@ -33,7 +38,10 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
     this.listener = review.onDidChange(() => {
       const waiting = review.waiting().length;
       this.view.badge = waiting ? { value: waiting, tooltip: vscode.l10n.t("{0} edits wait for you", waiting) } : undefined;
-      this.changed.fire();
+      this.timer ??= setTimeout(() => {
+        this.timer = undefined;
+        this.changed.fire();
+      }, SETTLE_MS);
     });
   }
 
@@ -44,7 +52,7 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
     const hunks = this.review.all().filter((hunk) => (node.kind === "hunk" ? false : hunk.changeSetId === node.set.id) && hunk.state !== "superseded");
     if (node.kind === "changeSet") {
       const files = new Map(hunks.map((hunk) => [hunk.uri, hunk.path]));
-      return [...files].map(([uri, path]) => ({ kind: "file", uri, path, set: node.set }));
+      return [...files].map(([uri, path]) => ({ kind: "file", uri, path, set: node.set, folded: files.size > MAX_UNFOLDED }));
     }
     return node.kind === "file" ? hunks.filter((hunk) => hunk.uri === node.uri).map((hunk) => ({ kind: "hunk", hunk })) : [];
   }
@@ -52,7 +60,7 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   getTreeItem(node: Node): vscode.TreeItem {
     if (node.kind === "changeSet") return this.changeSetItem(node.set);
     if (node.kind === "file") {
-      const item = new vscode.TreeItem(vscode.Uri.parse(node.uri), vscode.TreeItemCollapsibleState.Expanded);
+      const item = new vscode.TreeItem(vscode.Uri.parse(node.uri), node.folded ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.Expanded);
       item.id = `${node.set.id}/${node.uri}`;
       item.description = node.path.includes("/") ? node.path.slice(0, node.path.lastIndexOf("/")) : "";
       item.contextValue = "kode.file";
@@ -73,6 +81,7 @@ export class ChangesView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   }
 
   dispose(): void {
+    clearTimeout(this.timer);
     this.listener.dispose();
     this.view.dispose();
   }

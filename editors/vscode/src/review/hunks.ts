@@ -65,9 +65,14 @@ function spliced(text: string, hunks: readonly FoldedHunk[], textOf: (hunk: Fold
   const offset = offsets(text);
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   let result = text;
+  const done: { start: number; grown: number }[] = [];
   for (const hunk of inOrder(hunks).reverse()) {
-    const { range } = hunk;
-    if (range) result = result.slice(0, offset(range.start)) + withEol(textOf(hunk), eol) + result.slice(offset(range.end));
+    if (!hunk.range) continue;
+    const [start, end] = [offset(hunk.range.start), offset(hunk.range.end)];
+    const now = end + done.reduce((sum, before) => sum + (before.start < end ? before.grown : 0), 0); // a later edit of the same lines
+    const other = withEol(textOf(hunk), eol);
+    result = result.slice(0, start) + other + result.slice(now);
+    done.push({ start, grown: other.length - (now - start) });
   }
   return result;
 }

@@ -1,7 +1,7 @@
 // The sessions that are open here, and the one that the chat shows. Keeps no text: the view does.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
+import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult, TurnCompleted } from "../../../../protocol/kode";
 import type { Attachment } from "../chat/messages";
 import { errorInfo } from "../client/errors";
 import type { Sidecar } from "../client/sidecar";
@@ -54,6 +54,9 @@ export class Sessions implements vscode.Disposable {
   private readonly returned = new vscode.EventEmitter<{ text: string; attachments: readonly Attachment[] }>();
   /** Prompts of the queue that go back into the box where the user writes. */
   readonly onReturned = this.returned.event;
+  private readonly finished = new vscode.EventEmitter<TurnCompleted>();
+  /** A turn of any session is over, and nobody stopped it. */
+  readonly onFinished = this.finished.event;
   private readonly disposables: vscode.Disposable[];
 
   constructor(
@@ -216,6 +219,7 @@ export class Sessions implements vscode.Disposable {
     if (events.some((event) => event.type === "changeSet.updated")) this.changed.fire("changes");
     if (!events.every((event) => event.type.startsWith("block."))) this.changed.fire("state");
     const over = events.find((event) => event.type === "turn.completed");
+    if (over && over.stopReason !== "cancelled") this.finished.fire(over);
     if (over?.stopReason === "cancelled" || over?.stopReason === "error") this.giveBack(session);
     else if (over) void this.next(session);
   }
