@@ -16,7 +16,10 @@ from tests.support.model_script import answer, failure, hold, text, tool_call
 
 TASKS = {"action": "create", "path": ".vscode/tasks.json", "content": '{"名": 1}\n'}
 TEA = {"question": "茶 or 🍵?", "choices": ["tea", "coffee"], "multi": False}
-COUNT = "for i in range(30): print('line', i, '行')"
+COUNT = """import os, time
+for i in range(30): print('line', i, '行', flush=True)
+while not os.path.exists('go'): time.sleep(0.02)
+"""
 
 
 def results(model: AnsweringModel) -> list[str]:
@@ -59,11 +62,14 @@ async def test_typing_on_answers_nothing(tmp_path: Path) -> None:
         buttons = card(window, "tasks.json").get_by_role("button")
         assert await buttons.first.inner_text() == "No"
         await window.page.locator(".statusbar-item", has_text="kode asks:").wait_for()
+        badge = window.page.locator(".activitybar .badge-content", has_text="1")
+        await badge.wait_for()
 
         await keyboard.press("Alt+q")  # the user goes there, and only now keys count
         await until_focused(window, "No")
         await keyboard.press("Enter")
         await card(window, "tasks.json").wait_for(state="detached")
+        await badge.wait_for(state="hidden")
 
         box = window.chat.locator("textarea")
         await box.click()
@@ -126,8 +132,11 @@ async def test_a_command_is_asked_for_and_seen(tmp_path: Path) -> None:
         await window.prompt("Count.")
         asked = card(window, "range(30)")
         await asked.get_by_role("button", name="Allow once").click()
-        await window.chat.get_by_text("It counts.").wait_for()
         output = window.chat.locator(".output:visible")
+        await output.filter(has_text="line 29 行").wait_for()
+        assert await window.chat.get_by_text("It counts.").count() == 0  # while it runs
+        (window.project / "go").touch()
+        await window.chat.get_by_text("It counts.").wait_for()
         shown = (await output.inner_text()).splitlines()
         assert len(shown) == 10
         assert "line 29 行" in "\n".join(shown)
@@ -197,6 +206,39 @@ async def test_a_wrong_key_is_set_where_it_is_refused(tmp_path: Path) -> None:
         await until(lambda: window.log().count(", pid ") > 1)
         await window.chat.get_by_role("button", name="Try again").click()
         await window.chat.get_by_text("Now I hear you.").wait_for()
+
+
+async def test_rules_usage_and_effort_are_in_the_users_hand(tmp_path: Path) -> None:
+    """An answer for the session is a rule, which the user finds and turns round."""
+
+    def respond(body: dict[str, Any]) -> RecordedResponse:
+        if body["messages"][-1]["role"] == "user":
+            return answer(tool_call("run_command", {"argv": ["git", "status"]}))
+        return answer(text(f"Run {len(user_texts(body))}."))
+
+    async with (
+        AnsweringModel(respond) as model,
+        vscode(tmp_path, model, files={"a.txt": b"a\n"}) as window,
+    ):
+        rows = window.page.locator(".quick-input-list .monaco-list-row")
+        await window.command("kode: Open the Chat")
+        await window.command("kode: Choose How Hard the Model Thinks")
+        await rows.filter(has_text="low").first.click()
+        await window.prompt("What changed?")
+        await card(window, "git status").get_by_role("button", name="Allow in this session").click()
+        await window.chat.get_by_text("Run 1.").wait_for()
+        assert await window.page.locator(".notification-toast").count() == 0
+        await window.command("kode: Permissions of the Session")
+        await rows.filter(has_text="git status").first.click()
+        await rows.filter(has_text="Never").first.click()
+        await window.prompt("And now?")
+        await window.chat.get_by_text("Run 2.").wait_for()
+        assert "did not run" in results(model)[-1]
+        await window.command("kode: Show Usage and Cost")
+        await window.tab("usage.md").wait_for()
+        await buffer_has(window, "tokens out")
+        await window.command("kode: Memories")
+        await window.page.locator(".quick-input-widget").get_by_text("Memories").first.wait_for()
 
 
 async def test_what_comes_while_the_chat_is_out_of_sight_is_notified(tmp_path: Path) -> None:

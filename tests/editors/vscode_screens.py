@@ -60,6 +60,9 @@ async def show(window: Window, scheme: str, folder: Path) -> None:
     await window.command("kode: Next Edit")
     await window.page.locator(".codelens-decoration a", has_text="Edit 1 of 2").wait_for()
     await picture("review")
+    await window.command("kode: Review All Edits")
+    await window.page.locator(".multiDiffEditor .codelens-decoration a").first.wait_for()
+    await picture("comparison")
     await window.chat.get_by_role("button", name="Accept all").click()
     await window.chat.locator(".review").wait_for(state="hidden")
     row = window.chat.locator(".row.assistant").last
@@ -75,7 +78,29 @@ async def show(window: Window, scheme: str, folder: Path) -> None:
     await picture("walkthrough")
 
 
+async def chinese(folder: Path) -> None:
+    """The chat and its edits in a small window, in Chinese; commands have English titles, too."""
+    with tempfile.TemporaryDirectory() as own:
+        files, told = {FILE: TEXT.encode()}, {"workbench.colorTheme": SCHEMES["light"]}
+        async with (
+            AnsweringModel(respond) as model,
+            vscode(
+                Path(own), model, files=files, settings=told, size=(1024, 700), chinese=True
+            ) as window,
+        ):
+            await window.open_file(FILE)
+            await window.command("kode: Open the Chat")
+            await window.prompt("请在问候语中使用 f-string。")
+            await window.chat.locator(".review").wait_for()
+            await window.chat.get_by_text("Look at the two edits").wait_for()
+            await window.page.screenshot(path=str(folder / "chat-chinese.png"))
+            await window.command("kode: Review All Edits")
+            await window.page.locator(".multiDiffEditor .codelens-decoration a").first.wait_for()
+            await window.page.screenshot(path=str(folder / "review-chinese.png"))
+
+
 async def main(folder: Path) -> None:
+    await chinese(folder)
     for scheme, theme in SCHEMES.items():
         with tempfile.TemporaryDirectory() as own:
             files, told = {FILE: TEXT.encode()}, {"workbench.colorTheme": theme}

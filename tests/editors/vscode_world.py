@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -94,6 +95,28 @@ def _run(command: list[str], cwd: Path) -> None:
     done = subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+
+
+def language_pack(folder: Path) -> Path:
+    """An extension by which VS Code takes itself for Chinese: only our own texts are translated."""
+    localization = {
+        "languageId": "zh-cn",
+        "languageName": "Chinese Simplified",
+        "translations": [{"id": "vscode", "path": "./main.i18n.json"}],
+    }
+    manifest = {
+        "name": "chinese",
+        "publisher": "kode-test",
+        "version": "1.0.0",
+        "engines": {"vscode": "^1.91.0"},
+        "categories": ["Language Packs"],
+        "contributes": {"localizations": [localization]},
+    }
+    vsix = folder / "chinese.vsix"
+    with zipfile.ZipFile(vsix, "w") as packed:
+        packed.writestr("extension/package.json", json.dumps(manifest))
+        packed.writestr("extension/main.i18n.json", '{"version": "1.0.0", "contents": {}}')
+    return vsix
 
 
 @dataclass
@@ -191,6 +214,7 @@ async def vscode(
     environment: Mapping[str, str] | None = None,
     vsix: Path | None = None,
     size: tuple[int, int] = (1400, 900),
+    chinese: bool = False,
 ) -> AsyncIterator[Window]:
     """VS Code with a project of `files` and our extension; the sidecar asks `model`.
 
@@ -221,15 +245,17 @@ async def vscode(
     entry = code_server() / "out" / "node" / "entry.js"
     extensions = ["--user-data-dir", str(user), "--extensions-dir", str(folder / "extensions")]
     command = [shutil.which("node") or "node", str(entry), *extensions]
-    packed = vsix or our_vsix()
+    wanted = [vsix or our_vsix(), *([language_pack(folder)] if chinese else [])]
+    installs = [word for path in wanted for word in ("--install-extension", str(path))]
     installed = await asyncio.create_subprocess_exec(
-        *command, "--install-extension", str(packed), env=env, stdout=asyncio.subprocess.PIPE
+        *command, *installs, env=env, stdout=asyncio.subprocess.PIPE
     )
     said, _ = await installed.communicate()
     assert installed.returncode == 0, said.decode()
     port = _free_port()
     served = await asyncio.create_subprocess_exec(
         *command,
+        *(["--locale", "zh-cn"] if chinese else []),
         *["--bind-addr", f"127.0.0.1:{port}", "--auth", "none"],
         *["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
         env=env,

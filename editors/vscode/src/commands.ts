@@ -7,6 +7,7 @@ import { errorInfo } from "./client/errors";
 import type { Sidecar } from "./client/sidecar";
 import type { Keys } from "./client/keys";
 import { debugInformation } from "./debug_information";
+import type { Decisions } from "./decisions";
 import type { Demo } from "./demo";
 import type { Node } from "./review/changes_view";
 import { isPending } from "./review/hunks";
@@ -33,6 +34,7 @@ export type Rooms = {
   keys: Keys;
   demo: Demo;
   verbs: Verbs;
+  decisions: Decisions;
   log: vscode.LogOutputChannel;
 };
 
@@ -63,7 +65,7 @@ function tellSize({ tokensBefore, tokensAfter, rereadTokens }: ContextEditResult
   void vscode.window.showInformationMessage(text);
 }
 
-function chatCommands({ chat, sessions, sidecar, verbs }: Rooms): Commands {
+function chatCommands({ chat, sessions, sidecar, verbs, decisions }: Rooms): Commands {
   const editor = (): vscode.TextEditor | undefined => vscode.window.activeTextEditor;
   const addSelection = async (): Promise<void> => {
     const at = editor();
@@ -153,6 +155,10 @@ function chatCommands({ chat, sessions, sidecar, verbs }: Rooms): Commands {
       const { shown } = sessions;
       if (shown) tellSize(await sidecar.request("kode/context/undoCompaction", { sessionId: shown.id }));
     },
+    pickEffort: () => decisions.effort(),
+    memories: () => decisions.memories(),
+    permissions: () => decisions.permissions(),
+    usage: () => decisions.usage(),
     mcpServers: () => showServers(sidecar),
     compact: async () => {
       const { shown } = sessions;

@@ -6,6 +6,7 @@ import { Keys } from "./client/keys";
 import { Sidecar } from "./client/sidecar";
 import { registerCommands } from "./commands";
 import { tellContext, tellEncodings } from "./context";
+import { Decisions } from "./decisions";
 import { Demo } from "./demo";
 import { answers } from "./prompts";
 import { ChangesView } from "./review/changes_view";
@@ -41,7 +42,7 @@ export function activate(extension: vscode.ExtensionContext): void {
     // Trust and settings travel in the handshake alone.
     vscode.workspace.onDidGrantWorkspaceTrust(() => restartWhenIdle(sidecar, sessions)),
     vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("kode") && !change.affectsConfiguration("kode.trace") && restartWhenIdle(sidecar, sessions)),
-    ...registerCommands({ extension, sidecar, sessions, chat, review, texts, ownText, sessionsView, keys, demo, verbs, log }),
+    ...registerCommands({ extension, sidecar, sessions, chat, review, texts, ownText, sessionsView, keys, demo, verbs, decisions: new Decisions(sidecar, sessions, showText), log }),
     sidecar,
   );
 }

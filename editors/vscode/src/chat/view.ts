@@ -84,7 +84,8 @@ export class ChatView implements vscode.WebviewViewProvider {
   private showQuestions(asked: Question | undefined): void {
     const questions = this.questions.all();
     this.post({ type: "questions", questions });
-    if (this.view) this.view.badge = questions.length ? { value: questions.length, tooltip: vscode.l10n.t("{0} questions wait for you", questions.length) } : undefined;
+    // A view of the web kind ignores `undefined`; zero shows nothing.
+    if (this.view) this.view.badge = { value: questions.length, tooltip: vscode.l10n.t("{0} questions wait for you", questions.length) };
     setContext("asks", questions.length > 0);
     if (asked) this.signal(vscode.l10n.t("kode asks: {0}", questionTitle(asked)), true);
   }

@@ -1,13 +1,15 @@
 // The sessions that are open here, and the one that the chat shows. Keeps no text: the view does.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult, TurnCompleted } from "../../../../protocol/kode";
+import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult, SessionUpdateParams, TurnCompleted } from "../../../../protocol/kode";
 import type { Attachment } from "../chat/messages";
 import { errorInfo } from "../client/errors";
 import type { Sidecar } from "../client/sidecar";
 import { Fold, NOTHING_USED } from "../../../../protocol/fold/fold";
 
 export type Prompt = { key: string; text: string; attachments: readonly Attachment[]; parentId?: string | null };
+
+type Wish = { mode?: Mode; model?: string; effort?: SessionUpdateParams["effort"] };
 
 export class OpenSession {
   fold = new Fold({ texts: false });
@@ -36,7 +38,7 @@ export type Change = "shown" | "state" | "changes" | "places";
 export class Sessions implements vscode.Disposable {
   shown: OpenSession | undefined;
   /** What the next new session is made with. */
-  wish: { mode?: Mode; model?: string } = {};
+  wish: Wish = {};
   private budget: Budget | undefined;
   failure: ErrorInfo | undefined;
   private readonly open = new Map<string, OpenSession>();
@@ -143,7 +145,7 @@ export class Sessions implements vscode.Disposable {
     if (session) await this.sidecar.request("kode/tree/setHead", { sessionId: session.id, messageId });
   }
 
-  async update(change: { mode?: Mode; model?: string }): Promise<void> {
+  async update(change: Wish): Promise<void> {
     if (this.shown) await this.sidecar.request("kode/session/update", { sessionId: this.shown.id, ...change });
     Object.assign(this.wish, change);
     this.changed.fire("state");
