@@ -57,6 +57,15 @@ def lenses(window: Window, title: str) -> Any:
     return window.page.locator(".multiDiffEditor .codelens-decoration a", has_text=title)
 
 
+async def decided(window: Window, left: int) -> None:
+    """Wait until the comparison shows so many edits: a click while it changes hits nothing."""
+    await window.page.wait_for_function(LENSES, arg=left)
+
+
+LENSES = """(wanted) => [...document.querySelectorAll('.multiDiffEditor .codelens-decoration a')]
+  .filter((lens) => lens.textContent.includes('Accept')).length === wanted"""
+
+
 async def test_all_edits_stand_in_one_comparison(tmp_path: Path) -> None:
     """Decided there, it follows, and closes itself; an edit of one's own has its surroundings."""
     async with (
@@ -73,6 +82,7 @@ async def test_all_edits_stand_in_one_comparison(tmp_path: Path) -> None:
         await lenses(window, "Accept").first.click()
         await window.chat.locator(".review", has_text="3 edits in 3 files").wait_for()
         await until(lambda: "three 三" in (window.project / "a/菜单.py").read_text("utf-8"))
+        await decided(window, 3)
         await lenses(window, "Edit").first.click()
         own = window.page.locator(".codelens-decoration a", has_text="Accept with this text")
         await own.wait_for()
@@ -80,10 +90,12 @@ async def test_all_edits_stand_in_one_comparison(tmp_path: Path) -> None:
         await window.page.keyboard.insert_text("dreißig")
         await own.click()
         await window.chat.locator(".review", has_text="2 edits in 2 files").wait_for()
+        await decided(window, 2)
         await until(lambda: "dreißig\n" in (window.project / "a/菜单.py").read_text("utf-8"))
 
         await lenses(window, "Reject").first.click()
         await waiting(window, 1)
+        await decided(window, 1)
         await lenses(window, "Accept").first.click()
         await window.chat.locator(".review").wait_for(state="hidden")
         await tab.wait_for(state="detached")
