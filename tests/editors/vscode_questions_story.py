@@ -62,7 +62,9 @@ async def test_typing_on_answers_nothing(tmp_path: Path) -> None:
         buttons = card(window, "tasks.json").get_by_role("button")
         assert await buttons.first.inner_text() == "No"
         await window.page.locator(".statusbar-item", has_text="kode asks:").wait_for()
-        badge = window.page.locator(".activitybar .badge-content", has_text="1")
+        badge = window.page.locator(
+            '.activitybar .action-item:has([aria-label^="kode"]) .badge-content'
+        )
         await badge.wait_for()
 
         await keyboard.press("Alt+q")  # the user goes there, and only now keys count
@@ -221,9 +223,9 @@ async def test_rules_usage_and_effort_are_in_the_users_hand(tmp_path: Path) -> N
         vscode(tmp_path, model, files={"a.txt": b"a\n"}) as window,
     ):
         rows = window.page.locator(".quick-input-list .monaco-list-row")
-        await window.command("kode: Open the Chat")
         await window.command("kode: Choose How Hard the Model Thinks")
         await rows.filter(has_text="low").first.click()
+        await window.command("kode: Open the Chat")
         await window.prompt("What changed?")
         await card(window, "git status").get_by_role("button", name="Allow in this session").click()
         await window.chat.get_by_text("Run 1.").wait_for()
