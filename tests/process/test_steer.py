@@ -230,7 +230,10 @@ async def test_a_full_disk_never_hides_the_end_of_a_turn(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(BUILT is not None, reason="a built program takes no faults")
-async def test_what_the_model_must_hear_outlives_a_full_disk(tmp_path: Path) -> None:  # B6
+@pytest.mark.parametrize("refused", ["", "What became of edits"])
+async def test_what_the_model_must_hear_outlives_a_full_disk(
+    tmp_path: Path, refused: str
+) -> None:  # B6
     (tmp_path / "app.py").write_text("one\n")
     disk_is_full = tmp_path / "full"
     environment = with_faults(KODE_TEST_FULL_DISK=str(disk_is_full))
@@ -240,9 +243,9 @@ async def test_what_the_model_must_hear_outlives_a_full_disk(tmp_path: Path) -> 
         session = await world.session()
         await world.turn(session, "go")
         await world.decide(only_change_set(session), rest="reject", seenSeq=1_000_000)
-        disk_is_full.touch()
+        disk_is_full.write_text(refused)
         with pytest.raises(RpcError) as caught:
-            await world.start(session, "on")
+            await world.start(session, "on", mode="plan")  # of which the model hears, too
         assert caught.value.code == -33023
         disk_is_full.unlink()
         assert (await world.turn(session, "go on")).stop_reason == "end_turn"

@@ -239,7 +239,7 @@ class TurnContext:
         self._keep(message)
         self._refused = None
         self._conversation.add(message)
-        if self._reminding and message.origin == "reminder":
+        if self._reminding:
             self._reminding = False
             self._change_sets.reminders_reported()
         self._leaf = message.id
@@ -338,7 +338,7 @@ class TurnContext:
         return taken
 
     def reminder(self) -> str | None:
-        """What the model was not told yet of edits and files; told once a reminder is committed."""
+        """What the model was not told yet of edits and files; told with the next message."""
         text = self._change_sets.unreported()
         self._reminding = text is not None
         return text

@@ -337,7 +337,9 @@ class TurnSetup:
             texts.append(self._services.koding_note(options))
         note = self._services.editor_note() if blocks else None
         reminder = prompt_reminder(texts, note, context.shown)
-        found = [*self._changes(context), *([] if reminder is None else [reminder])]
+        # First, because what became of edits counts as told with the first message that is saved.
+        found = [] if reminder is None else [reminder]
+        found += self._changes(context)
         if blocks:
             found.append(prompt_input(blocks, meta, options))
         return found

@@ -4,7 +4,7 @@ KODE_TEST_CLOCK: the monotonic clock is ahead by the seconds in that file, also 
 KODE_TEST_FSYNC_PORT: every fsync first asks the test, which lets it happen when it likes.
 KODE_TEST_BROKEN_UUID: making a UUID fails with that text.
 KODE_TEST_BROKEN_FSYNC: no fsync succeeds while a file of that name exists.
-KODE_TEST_FULL_DISK: nothing can be written to files while a file of that name exists.
+KODE_TEST_FULL_DISK: while a file of that name exists, nothing that holds its text can be written.
 KODE_TEST_NO_NETWORK: any attempt to reach a network address ends the process with code 77.
 KODE_TEST_STRAY: making a UUID prints that text, and writes it to descriptor 1.
 """
@@ -16,6 +16,7 @@ import socket
 import stat
 import time
 import uuid
+from contextlib import suppress
 from typing import Any
 
 _fsync = os.fsync
@@ -37,8 +38,9 @@ def _failing_fsync(fd: int) -> None:
 
 
 def _write_if_room(fd: int, data: bytes) -> int:
-    if os.path.exists(os.environ["KODE_TEST_FULL_DISK"]) and stat.S_ISREG(os.fstat(fd).st_mode):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    with suppress(FileNotFoundError), open(os.environ["KODE_TEST_FULL_DISK"], "rb") as file:
+        if file.read() in bytes(data) and stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.ENOSPC, "No space left on device")
     return _write(fd, data)
 
 
