@@ -29,6 +29,7 @@ def project_of(folder: Path) -> Path:
     project = folder / "项目"
     (project / "keep").mkdir(parents=True)
     (project / "keep" / "data").write_text("precious\n")
+    (project / "keep" / ".env").write_text(f"WORD={SECRET}\n")
     (project / "a").write_text("one\none\n")
     (project / ".env").write_text(f"WORD={SECRET}\n")
     (project / "deep").mkdir()
@@ -38,6 +39,7 @@ def project_of(folder: Path) -> Path:
     (project / "evil.sh").write_text("#!/bin/sh\ntouch ran\ncat\n")
     (project / "evil.sh").chmod(0o755)
     (project / "pattern.env").write_text("one\n")
+    (project / "env.patch").write_text("diff --git a/.env b/b\ncopy from .env\ncopy to b\n")
     git(project, "init", "-q")
     git(project, "add", "-f", "a", ".env", "evil.py")
     git(project, "commit", "-qm", "first")
@@ -86,7 +88,24 @@ ATTACKS = [
     "git cat-file -p HEAD:.env",
     "git hash-object --stdin-paths .env",
     "sort .env",
+    "git log --binary",
+    "git log -wp",
+    "git log -wU1",
+    "git reflog -p",
+    "git status -vv",
+    "git add -p",
+    "git commit -p",
+    "git apply env.patch",
+    "grep -d recurse WORD .",
+    "grep --directories=rec WORD keep",
+    "rg -t sh WORD keep",
+    "rg WORD keep -tall",
+    "rg -g * WORD keep",
+    "rg --iglob=.E* WORD keep",
 ]
+
+
+READS = (".env", "WORD", "word deep", "innocent", "log -", "reflog", " -vv", "add -p", "commit -p")
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -104,7 +123,7 @@ async def test_it_is_asked_and_a_no_leaves_everything_as_it_was(
         (result,) = results(started)
         assert SECRET not in said(result)
         assert result["status"] == "denied"
-        reads = any(word in attack for word in (".env", "WORD", "word deep", "innocent", "log -p"))
+        reads = any(word in attack for word in READS)
         if reads or attack == "git diff":
             assert "may hold credentials" in question["reason"]
     after = contents(project)

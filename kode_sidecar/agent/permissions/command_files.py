@@ -35,11 +35,15 @@ _READER_WORDS = (
 )
 _READERS = frozenset(_READER_WORDS.split())
 _SEARCHES = frozenset({"rg", "ripgrep", "ag", "ack", "ugrep"})
-_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive|--dereference-recursive|-d=?recurse")
-_HIDDEN_TOO = re.compile(r"-[a-zA-Z]*[ua.]|--hidden|--unrestricted|--no-ignore")
+_SKIP_HIDDEN = frozenset({"rg", "ripgrep", "ag"})
+_COMPARES = frozenset({"diff", "colordiff"})
+_GREPS = re.compile(r"\w*grep")
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rRd].*|--(recursive|dereference|directories).*")
+# A file of a wanted type, or that a glob matches, is searched although it is hidden.
+_HIDDEN_TOO = re.compile(r"-[a-zA-Z]*[ua.gt]|--(hidden|unrestricted|no-ignore|i?glob|type)")
 _SHOWING_WORDS = """
     grep diff show stash format-patch archive cat-file diff-tree diff-index diff-files range-diff
-    whatchanged log
+    whatchanged merge-tree
 """
 _GIT_SHOWS = frozenset(_SHOWING_WORDS.split())
 _HOOK_WORDS = """
@@ -48,7 +52,13 @@ _HOOK_WORDS = """
 """
 _GIT_RUNS_HOOKS = frozenset(_HOOK_WORDS.split())
 _GIT_OBJECT = re.compile(r"[^-:\s][^:\s]*:\S+|:\S+")
-_LOG_SHOWS = re.compile(r"-p|-u|-L.*|--patch.*|-c|--cc|-m|--raw|-U.*|--unified.*|--remerge-diff")
+_LOG_SHOWS = re.compile(
+    r"-\w*[pucmLU].*|--(patch|binary|cc|dd|raw|unified|remerge-diff|diff-merges).*"
+)
+_HUNK_SHOWS = re.compile(r"-[a-zA-Z]*[pv].*|--(patch|verbose).*")
+_GIT_SHOWS_WITH = {"log": _LOG_SHOWS, "reflog": _LOG_SHOWS} | dict.fromkeys(
+    ("status", "commit", "add", "checkout", "reset", "restore"), _HUNK_SHOWS
+)
 
 
 def leads_out(arguments: Sequence[str], folder: Path, roots: Sequence[Path]) -> str:
@@ -91,7 +101,8 @@ def _of_git(argv: Sequence[str], repository: Repository) -> Iterator[str]:
     hooks = active_hooks(repository) if command in _GIT_RUNS_HOOKS else []
     if hooks:
         yield f"git {command} may run hooks of this repository ({', '.join(hooks[:5])})"
-    shows = command in _GIT_SHOWS and (command != "log" or any(map(_LOG_SHOWS.fullmatch, argv)))
+    option = _GIT_SHOWS_WITH.get(command)
+    shows = command in _GIT_SHOWS or (option is not None and any(map(option.fullmatch, argv)))
     secret = (name for name in tracked_names(repository) if is_secret_path(name.split("/")))
     for name in islice(secret, int(shows)):
         yield f"git {command} may show {name}, which may hold credentials"
@@ -120,13 +131,13 @@ def _searched_secrets(argv: Sequence[str], folder: Path, names: set[str]) -> Ite
     """Yield the first file with credentials that a search through folders would read."""
     options = [word for word in argv[1:] if word.startswith("-")]
     searches = not names.isdisjoint(_SEARCHES)
-    if not searches and (
-        names.isdisjoint({"grep", "egrep", "fgrep", "zgrep", "diff"})
-        or not any(map(_RECURSIVE.fullmatch, options))
-    ):
-        return
-    hidden_too = not searches or any(map(_HIDDEN_TOO.match, options))
     places = [one for word in argv[1:] if os.path.isdir(one := os.path.join(folder, word))]
+    if not searches:
+        recursive = any(map(_RECURSIVE.fullmatch, options))
+        greps = recursive and any(map(_GREPS.fullmatch, names))
+        if not greps and not (names & _COMPARES and (recursive or places)):
+            return
+    hidden_too = names.isdisjoint(_SKIP_HIDDEN) or any(map(_HIDDEN_TOO.match, options))
     for place in places or [str(folder)]:
         yield from islice(_secrets_below(place, hidden_too=hidden_too), 1)
 

@@ -79,8 +79,11 @@ _PROGRAMS = {
     less more most man info pager editor sensible-editor sensible-pager select-editor code subl
     sqlite psql mysql mariadb mongosh redis-cli ftp lftp mutt w links elinks lynx
     """,
-    "packs files, and runs what its options name": "tar bsdtar gtar zip unzip cpio ar shar",
-    _WRITES: "dd tee install ln truncate shred mkfifo mknod patch",
+    "packs files, and runs or reads what its options name": """
+    tar bsdtar gtar zip unzip cpio ar shar gzip gunzip pigz bzip bunzip xz unxz lzma unlzma zstd
+    unzstd lz lzip compress uncompress brotli 7z 7za rar unrar
+    """,
+    _WRITES: "dd tee install ln truncate shred mkfifo mknod patch split csplit",
 }
 _ARGUMENTS = (
     _Arguments("find gfind", _RUNS, options="exec execdir ok okdir"),
@@ -89,6 +92,14 @@ _ARGUMENTS = (
     _Arguments("rg ripgrep", _RUNS, options="pre-glob search-zip", letters="z"),
     _Arguments("ag ack ugrep", _RUNS, options="view", letters="QZz"),
     _Arguments("sort gsort", _WRITES, options="temporary-directory", letters="oT"),
+    _Arguments("shuf gshuf sdiff tree", _WRITES, letters="o"),
+    _Arguments("diff sdiff", _RUNS, options="diff-program"),
+    _Arguments(
+        "zcat gzcat bzcat xzcat lzcat zstdcat",
+        "reads files that it is not named",
+        letters="r",
+        options="recursive files files0 filelist",
+    ),
     _Arguments(
         "curl wget aria http https",
         _WRITES,
@@ -290,7 +301,7 @@ def _python(program: str, arguments: Words) -> Iterator[Risk]:
 
 _GIT_HARMLESS = ("--no-pager", "--no-optional-locks", "--no-replace-objects", "--version")
 _GIT_COMMANDS = """
-    add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore
+    add annotate archive bisect blame branch bundle cat-file check-attr check-ignore
     check-mailmap checkout cherry cherry-pick clean clone commit commit-tree count-objects describe
     diff diff-files diff-index diff-tree fetch for-each-ref format-patch fsck gc grep hash-object
     init log ls-files ls-remote ls-tree merge merge-base merge-file merge-tree mv name-rev notes
@@ -335,7 +346,9 @@ def _git(arguments: Words) -> Iterator[Risk]:
         return
     at, command = rest.pop(0)
     if command not in _GIT_COMMANDS.split():
-        yield Risk(at, f"git {command} is none of git's plain commands: it may run a program")
+        yield Risk(
+            at, f"git {command} is none of git's plain commands: it may run or write anything"
+        )
     own = (table for table in _GIT_OWN if command in table.programs.split())
     for table in (*_GIT_ANY, *own):
         yield from table.risks(f"git {command}", rest)
