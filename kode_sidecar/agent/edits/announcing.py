@@ -47,9 +47,9 @@ class Basis:
     eol: str
     pending: Sequence[Hunk]
 
-    def composed(self, after: str) -> Composition:
-        """Return the hunks that make `after` (LF) of what the model sees. Pure."""
-        return compose(self.text, self.eol, self.pending, after)
+    def composed(self, after: str, *, by_lines: bool = True) -> Composition:
+        """Return the hunks that make `after` (LF) of the text with its pending edits. Pure."""
+        return compose(self.text, self.eol, self.pending, after, by_lines=by_lines)
 
 
 class Announcer:
@@ -190,8 +190,8 @@ class Announcer:
         """
         current = self._overlay.current(document)
         span = self._overlay.find(document, hunk.id)
-        if span is None or span.end - span.start > MAX_MERGED_CHARS:
-            return None
+        if span is None or span.end - span.start > MAX_MERGED_CHARS or document.is_notebook:
+            return None  # the merged lines of a notebook may be no JSON
         there = current.text[span.start : span.end]
         merged = merge_lines(hunk.old_text, there, hunk.new_text)
         others = (one for one in self._overlay.pending(document) if one.id != hunk.id)

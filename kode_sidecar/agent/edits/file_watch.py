@@ -164,11 +164,12 @@ class FileWatch:
         changed = [
             ReportedChange(
                 self._workspace.display_path(change.key),
-                change.steps,
+                steps,
                 change.lost,
                 tuple(sorted(self._by.get(change.key, ()))),
             )
             for change in changes
+            if (steps := _shown_steps(change)) or change.lost
         ]
         unread = {self._workspace.display_path(key): by for key, by in self._elsewhere.items()}
         notes = (file_changes_note(changed) if changed else None, elsewhere_note(unread))
@@ -224,6 +225,13 @@ class FileWatch:
         except KodeError as error:
             gone = error.code == "NotFound"
             self._freshness.lose(record.key, "deleted" if gone else "unreadable")
+
+
+def _shown_steps(change: ForeignChange) -> Sequence[tuple[str, str]]:
+    """Return the steps as the model reads them: new outputs of a notebook are none."""
+    shown = Document(change.key, "").shown
+    pairs = [(shown(old), shown(new)) for old, new in change.steps]
+    return [(old, new) for old, new in pairs if old != new]
 
 
 def _ranges(spans: Spans) -> tuple[LineRange, ...]:

@@ -14,7 +14,7 @@ from kode_sidecar.agent.edits.announcing import Announcer, Basis, range_of
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.tools.begun_calls import BegunFile, begun_files
 from kode_sidecar.agent.tools.proposals import Rewrite, apart
-from kode_sidecar.agent.tools.text_rewrites import check_omission, check_size
+from kode_sidecar.agent.tools.text_rewrites import check_omission, check_size, held_text
 from kode_sidecar.core.domain.agent_event import (
     BlockCompleted,
     BlockDelta,
@@ -137,6 +137,8 @@ class FormingEdits:
         check_size(begun.text, begun.path)
         place = self._services.files.new_place(begun.path)
         nowhere = Range(Position(0, 0), Position(0, 0))
+        if Document(place.uri, "").is_notebook:
+            return None  # it is written once its cells are complete
         text = with_one_eol(begun.text, begun.text)
         return ChangeSetForming(
             turn_id=self._turn_id,
@@ -162,4 +164,5 @@ class FormingEdits:
 
 def _drafts(document: Document, basis: Basis, text: str, rewrite: Rewrite) -> Sequence[Hunk]:
     """Pure: of an open document only what never changes while keys are typed is used."""
-    return basis.composed(rewrite(document, text)).drafts
+    held, by_lines = held_text(document, text, rewrite(document, document.shown(text)))
+    return basis.composed(held, by_lines=by_lines).drafts

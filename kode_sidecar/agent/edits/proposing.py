@@ -12,6 +12,7 @@ from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.edits.verdicts import verdict_line
 from kode_sidecar.agent.permissions import PermissionGate, preview
 from kode_sidecar.agent.tools.proposals import Proposed, Rewrite, apart
+from kode_sidecar.agent.tools.text_rewrites import held_text
 from kode_sidecar.core.domain.change_set import FileChangeKind, ProposedHunk
 from kode_sidecar.core.domain.event_parts import APPLYING_MODES
 from kode_sidecar.core.domain.hunk import Composition
@@ -49,10 +50,15 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Made:
-    """What a rewrite makes of a text `before`: the text after (LF), hunks, lines that change."""
+    """What a rewrite makes of a text: `wanted`, the text that is then `held`, and hunks.
 
+    `before` and `after` are what the model reads (LF), `runs` its lines that change.
+    """
+
+    wanted: str
     before: str
     after: str
+    held: str
     hunks: Composition
     runs: Sequence[Run]
 
@@ -100,11 +106,11 @@ class Proposer:
         async with self._locks.of(target.key):
             document, created, made = await self._made(path, rewrite, (shown, wanted))
             before, after = made.before, made.after
-            if sensitive and after != wanted:
+            if sensitive and made.wanted != wanted:
                 raise _other_than_allowed(name)
             self._watch.look()
             if created is not None:
-                text = with_one_eol(after, created.text)
+                text = with_one_eol(made.held, created.text)
                 change = self._new("create", created.uri, created.place, text=text)
                 replacements = {created.id: change.id}
                 hunks = [self._announcer.file(change, call, replacements, sensitive=sensitive)]
@@ -113,7 +119,7 @@ class Proposer:
         self._freshness.note_edit(document, before, after, made.runs)
         self._news.expect(document.uri)
         if created is not None:
-            self._freshness.applied(document.key, before, after)
+            self._freshness.applied(document.key, created.lf_text, made.held)
         return await self._proposed(hunks, name, before, after, path, call, runs=made.runs)
 
     async def _made(
@@ -136,7 +142,9 @@ class Proposer:
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
-        after = to_lf(text)
+        new = Document(self._workspace.locate(path).uri, "")
+        text = held_text(new, "", to_lf(text))[0] if new.is_notebook else text
+        after = new.shown(to_lf(text))
         deleted = self._files.deleted(path)
         if deleted is None:
             self._check_can("create")
@@ -149,7 +157,7 @@ class Proposer:
             if deleted is not None:
                 self._announcer.withdraw(deleted.key, {deleted.id: None})
                 document, _ = self._files.edited(path)
-                made = self._announcer.basis(document).composed(after)
+                made = self._announcer.basis(document).composed(to_lf(text))
                 hunks = self._announcer.text(document, made, call, sensitive=sensitive)
             else:
                 place = self._files.new_place(path)
@@ -342,9 +350,13 @@ def _make(
     basis: Basis | None,
 ) -> _Made:
     """Pure: what a rewrite makes of a text, as hunks where there is a file to have them."""
-    after = known[1] if before == known[0] else _rewritten(rewrite, document, before)
-    hunks = basis.composed(after) if basis else Composition((), ())
-    return _Made(before, after, hunks, diff_lines(split_lines(before), split_lines(after)))
+    shown = document.shown(before)
+    wanted = known[1] if shown == known[0] else _rewritten(rewrite, document, shown)
+    held, by_lines = held_text(document, before, wanted)
+    hunks = basis.composed(held, by_lines=by_lines) if basis else Composition((), ())
+    after = document.shown(held)
+    runs = diff_lines(split_lines(shown), split_lines(after))
+    return _Made(wanted, shown, after, held, hunks, runs)
 
 
 def _other_than_allowed(name: str) -> KodeError:

@@ -164,7 +164,8 @@ class SessionFiles:
         if adding is None:
             return self._overlay.view(document)
         if adding.kind == "create":
-            return TextView(adding.lf_text, "proposed by you as a new file, not yet created")
+            note = "proposed by you as a new file, not yet created"
+            return TextView(document.shown(adding.lf_text), note)
         view = self._overlay.view(self.source(adding, "read"))
         note = f"{view.note}, still at {adding.place.display}: your move is not yet applied"
         return TextView(view.text_lf, note)

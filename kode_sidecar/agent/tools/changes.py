@@ -118,7 +118,8 @@ class ChangesView:
             document = self._files.document(uri, purpose="read")
             text = self._files.view(document).text_lf
             try:
-                before = self._workspace.document(uri, purpose="read").lf_text
+                there = self._workspace.document(uri, purpose="read")
+                before = self._workspace.view(there).text_lf
             except KodeError:
                 before = ""  # a file that is only proposed
             location = self._workspace.locate(uri)

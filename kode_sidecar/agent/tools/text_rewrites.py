@@ -16,6 +16,7 @@ from kode_sidecar.core.text.edit_tiers import Tier
 from kode_sidecar.core.text.edited_text import EditedText
 from kode_sidecar.core.text.file_patch import PatchChunk
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
+from kode_sidecar.core.text.notebook import NotebookError, new_notebook, read_notebook
 from kode_sidecar.core.text.omission import elision, omission
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.core.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
@@ -24,7 +25,6 @@ from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
-NOTEBOOKS = (".ipynb",)
 MAX_CHANGE_CHARS = 4_000
 """The most characters of a diff that a `stale` error shows."""
 _CHARS_OF_AN_EDIT = 5_000
@@ -105,22 +105,33 @@ def check_size(text: str, path: str, known: str = "") -> None:
         raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
 
 
-def check_kind(path: str) -> None:
-    """Raise KodeError for a notebook: its editor holds cells, and saves nothing else."""
-    if path.lower().endswith(NOTEBOOKS):
-        raise KodeError(
-            "NotEditable",
-            f"{path} is a notebook: its editor holds cells, not this JSON, so it is not edited as "
-            "text. Tell the user which cell to change, and write out its new code.",
-        )
+def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
+    """Return the text that a file with the text `before` must have for the model to read `shown`.
+
+    Says also whether its lines may be accepted one by one: not those of cells that come, go or
+    move. Raises KodeError where no notebook would be left.
+    """
+    if not document.is_notebook:
+        return shown, True
+    try:
+        return read_notebook(before).with_text(shown)
+    except NotebookError:
+        try:
+            if before == document.shown(before):  # it was no notebook, and may become one
+                return new_notebook(shown), False
+        except NotebookError as new_error:
+            error = new_error
+        name = document.path.name if document.path else document.uri
+        raise refusal(
+            "notebook", f"{name} is a notebook, and would be none any more. {error}"
+        ) from None
 
 
 def check_finished(text: str, result: str, path: str) -> str:
     """Return `result` with the final line end of `text`.
 
-    Raises KodeError if nothing changed, and as `check_kind`.
+    Raises KodeError if nothing changed.
     """
-    check_kind(path)
     if text.endswith("\n") and result and not result.endswith("\n"):
         result += "\n"
     check_size(result, path, text)
@@ -168,7 +179,6 @@ class QuotedEdits:
 
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text. `near_line` counts lines of `text`."""
-        check_kind(self.path)
         self.tiers, self.notes = [], []
         edited = EditedText(text)
         done: list[tuple[int, int]] = []

@@ -92,7 +92,7 @@ class VerbCalls:
                 if error.code in ("Denied", "TooLarge"):
                     told.append(f"[{name} is not shown: {without_controls(error.message)}]")
                 continue
-            told.append(_shown_file(path, document.lf_text))
+            told.append(_shown_file(path, self.workspace.view(document).text_lf))
         return told
 
 

@@ -248,13 +248,15 @@ def _ended_anew(hunk: Hunk, text: str, start: int) -> Hunk | None:
     return None
 
 
-def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composition:
+def compose(
+    text: str, eol: str, hunks: Sequence[Hunk], overlay: str, *, by_lines: bool = True
+) -> Composition:
     """Return the hunks that turn `text` into `overlay`, given those already pending.
 
     `hunks` are the untouched pending ones of this overlay, ascending; `overlay` has LF line
     ends. A run of changed lines that overlaps or adjoins a pending hunk is joined with it into
     drafts that replace it. Unchanged and replaced lines keep their line ends, new ones get `eol`;
-    the last line of the file keeps its old one.
+    the last line of the file keeps its old one. Unless `by_lines`, all that changes is one run.
     """
     base = split_lines(text)
     lf = split_lines(to_lf(text)) if "\r" in text else base
@@ -263,8 +265,10 @@ def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composi
     new = split_lines(overlay)
     drafts: list[Hunk] = []
     withdrawn: list[str] = []
-    for window in _windows(diff_lines(lines, new), pieces):
-        made = _drafts(base, lf, offsets, window, new, eol)
+    changes = diff_lines if by_lines else _one_change
+    for window in _windows(changes(lines, new), pieces):
+        fresh_runs = changes(lf[slice(*window.base)], new[slice(*window.new)])
+        made = _drafts(base, offsets, window, new, eol, fresh_runs)
         kept = {hunk.id for hunk in window.hunks if _draft_of(hunk) in made}
         gone = tuple(hunk.id for hunk in window.hunks if hunk.id not in kept)
         fresh = [draft for draft in made if draft not in map(_draft_of, window.hunks)]
@@ -339,19 +343,25 @@ def _windows(runs: Sequence[Run], pieces: Sequence[_Piece]) -> Iterator[_Window]
             yield _Window(base, (first + from_new, last + to_new), tuple(hunks))
 
 
+def _one_change(old: Sequence[str], new: Sequence[str]) -> list[Run]:
+    """Return all that differs as one run."""
+    runs = diff_lines(old, new)
+    return [(runs[0][0], runs[-1][1], runs[0][2], runs[-1][3])] if runs else []
+
+
 def _drafts(
     base: Sequence[str],
-    lf: Sequence[str],
     offsets: Sequence[int],
     window: _Window,
     new: Sequence[str],
     eol: str,
+    runs: Sequence[Run],
 ) -> list[Hunk]:
-    """Return one draft per run of lines that differ between the base and the new overlay."""
-    first, last = window.base
+    """Return one draft per run of lines of a window that differ from the base."""
+    first = window.base[0]
     new_lines = new[slice(*window.new)]
     result: list[Hunk] = []
-    for a0, a1, b0, b1 in diff_lines(lf[first:last], new_lines):
+    for a0, a1, b0, b1 in runs:
         start, end = offsets[first + a0], offsets[first + a1]
         replaced = base[first + a0 : first + a1]
         fresh = with_ends_of("".join(new_lines[b0:b1]), replaced, eol)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.notebook import cells_text, is_notebook
 from kode_sidecar.core.text.text_edit import common_prefix, common_suffix, to_lf
 from kode_sidecar.core.text.text_lines import (
     PositionEncoding,
@@ -147,6 +148,15 @@ class Document:
     def synced(self) -> bool:
         """True if the text is known to be the editor's."""
         return not self.unsynced_reason
+
+    @property
+    def is_notebook(self) -> bool:
+        """True for a Jupyter notebook: the model reads and edits its cells, not their JSON."""
+        return self.path is not None and is_notebook(self.path.name)
+
+    def shown(self, text_lf: str) -> str:
+        """Return a text (LF) of this document as the model reads it: of a notebook, its cells."""
+        return cells_text(text_lf) if self.is_notebook else text_lf
 
     @property
     def charset(self) -> str:

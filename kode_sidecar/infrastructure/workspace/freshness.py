@@ -14,6 +14,7 @@ from typing import Literal
 
 from kode_sidecar.core.domain.seen_lines import Gap, SeenLines, Span, covers
 from kode_sidecar.core.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.core.text.notebook import NotebookError, read_notebook
 from kode_sidecar.core.text.text_edit import Change, line_runs, to_lf
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.infrastructure.workspace.disk import FileStatus
@@ -118,8 +119,8 @@ class Freshness:
         record = self._use(current)
         revision = self._revision(record, text)
         revision.lines = revision.lines.show(start - 1, end)
-        for first, last in _beneath(current.lf_text, text, (start - 1, end)):
-            record.lines = record.lines.show(first, last)
+        for first, last in _beneath(current.shown(current.lf_text), text, (start - 1, end)):
+            record.lines = record.lines.show(*_held(current, first, last))
         record.read_at = self._now()
         record.status = document.status
         if not record.lines.stale and self._all_seen(record):
@@ -332,6 +333,16 @@ def _beneath(current: str, text: str, span: Span) -> Iterator[Span]:
         at_text, at_current = a1, b1
         del b0
     yield _part(at_text, end, at_current, start, end)
+
+
+def _held(current: Document, first: int, last: int) -> Span:
+    """Return the lines of a document's text that hold the lines `first..last` as shown."""
+    if not current.is_notebook:
+        return first, last
+    try:
+        return read_notebook(current.lf_text).json_lines(first, last)
+    except NotebookError:
+        return first, last
 
 
 def _part(first: int, last: int, target: int, start: int, end: int) -> Span:

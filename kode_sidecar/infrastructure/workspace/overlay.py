@@ -141,14 +141,14 @@ class Overlay:
         note = default_view(document).note
         if current is not document:
             note += ", with your edits that were sent to the editor but are not saved"
-        if not pending:
-            return TextView(current.lf_text, note)
-        note += f", with your pending edits ({len(pending)} not yet applied)"
-        return TextView(to_lf(overlay_text(current.text, pending)), note)
+        if pending:
+            note += f", with your pending edits ({len(pending)} not yet applied)"
+        return TextView(document.shown(self.text_of(document)), note)
 
     def text_of(self, document: Document) -> str:
-        """Return the text of `view`, with LF line ends."""
-        return self.view(document).text_lf
+        """Return the document's text with its pending edits, with LF line ends."""
+        pending, current = self.pending(document), self.current(document)
+        return to_lf(overlay_text(current.text, pending)) if pending else current.lf_text
 
     def current(self, document: Document) -> Document:
         """Return the document as the editor holds it, as far as we know.

@@ -1,7 +1,7 @@
 """Searches the project as the editor sees it: files on disk, and the texts of open buffers.
 
 Ripgrep searches both, so a pattern means the same everywhere and its time is bounded: it gets the
-buffers as one text through its standard input.
+buffers as one text through its standard input, and notebooks, which are read by cells, alike.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.notebook import is_notebook
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import cut_line, without_controls
 from kode_sidecar.errors import KodeError
@@ -41,6 +42,7 @@ from kode_sidecar.infrastructure.workspace.workspace import (
     OpenFiles,
     TextView,
     Workspace,
+    default_view,
 )
 
 MAX_LINE_CHARS = 400
@@ -115,8 +117,12 @@ class Search:
         replaced |= {location.real for location in self.files.removed()}
         files: list[_File] = []
         for target in targets:
-            async with self._ignore_file(target) as rules:
+            async with self._ignore_file(target) as (rules, names):
                 look = _Look(query, target, rules, selector(query, (target,)), replaced, result)
+                notebooks = await self._notebooks(look, names)
+                await self._search_buffers(query, notebooks, result)
+                buffers += notebooks
+                replaced |= {notebook.real for notebook in notebooks}
                 files += await self._search_disk(look, None)
                 if not query.text.isascii():
                     encoding = self.workspace.file_encoding or FALLBACK_ENCODING
@@ -229,20 +235,36 @@ class Search:
             result.cut = result.cut or cut
 
     @asynccontextmanager
-    async def _ignore_file(self, target: Location) -> AsyncGenerator[str, None]:
-        """Yield the name of a file with the ignore rules of a folder, or "" if there are none."""
+    async def _ignore_file(self, target: Location) -> AsyncGenerator[tuple[str, list[str]], None]:
+        """Yield the name of a file with the ignore rules of a folder, or "", and its notebooks."""
         if not os.path.isdir(target.real):
-            yield ""
+            yield "", ["/".join(target.below)] if is_notebook(target.real.name) else []
             return
-        marks = await self.ripgrep.files(mark_arguments(target), target.root.real)
+        found = await self.ripgrep.files(mark_arguments(target), target.root.real)
+        notebooks = sorted(filter(is_notebook, found))
+        marks = [name for name in found if not is_notebook(name)]
         text = await asyncio.to_thread(ignore_text, target, marks)
         if not text:
-            yield ""
+            yield "", notebooks
             return
         with TemporaryDirectory(prefix="kode-search-") as folder:
             file = Path(folder, "ignore")
             file.write_text(text, encoding="utf-8", errors="surrogateescape")
-            yield str(file)
+            yield str(file), notebooks
+
+    async def _notebooks(self, look: "_Look", names: Sequence[str]) -> list[_Buffer]:
+        """Return the notebooks of these names as the model reads them, but for those replaced."""
+        found: list[_Buffer] = []
+        for name in (name.removeprefix("./") for name in names):
+            with suppress(KodeError):
+                location = self.workspace.locate(str(look.target.root.path / name))
+                if location.real in look.replaced or not look.selected(location.real):
+                    continue
+                file = await asyncio.to_thread(self._read, look.target, name, location)
+                if file.document is not None:
+                    view = await asyncio.to_thread(default_view, file.document)
+                    found.append(_Buffer(file.name, location.real, file.document, view))
+        return found
 
     async def _search_disk(self, look: "_Look", encoding: str | None) -> Iterable["_File"]:
         """Search files below a target; with an `encoding`, report only those that are not UTF-8.

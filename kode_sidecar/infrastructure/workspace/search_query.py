@@ -74,8 +74,8 @@ def disk_arguments(
 
 
 def mark_arguments(target: Location) -> list[str]:
-    """Return the arguments to list the files that say what is left out below `target`."""
-    globs = [f"--glob={mark}" for mark in MARKS]
+    """Return the arguments to list notebooks and the files that say what is left out below it."""
+    globs = [*(f"--glob={mark}" for mark in MARKS), "--iglob=*.ipynb"]
     place = "./" + "/".join(target.below)
     return ["--no-messages", *_hidden_too(), *globs, *_NEVER_BUT_GIT, "--", place]
 

@@ -63,7 +63,12 @@ def default_view(document: Document) -> TextView:
     note = "from the editor's open buffer" if document.is_open else "from disk"
     if document.differs_from_disk:
         note += ", which is not what the disk has"
-    return TextView(document.lf_text, note)
+    if document.is_notebook:
+        note += (
+            ", a notebook: a line `# %% [kind] id=…` begins each cell, one without id a new cell"
+        )
+        note += "; outputs are not shown"
+    return TextView(document.shown(document.lf_text), note)
 
 
 class Workspace:

@@ -100,7 +100,7 @@ class GovernedProposals:
             document = self.workspace.document(place.display, purpose="read")
         except KodeError:
             raise _not_done(proposed) from None
-        if document.lf_text != proposed.after:
+        if document.shown(document.lf_text) != proposed.after:
             raise _not_done(proposed)
         self.written.touched.add(place.real)
         self.done(place, call)
