@@ -8,7 +8,7 @@ import pytest
 from kode_sidecar.core.text.uris import file_path
 from kode_sidecar.terminal.client.workspace_edit import EditPlan
 from tests.support.model_script import answer, text, tool_call
-from tests.support.session_fold import SessionFold
+from tests.support.session_fold import FoldedHunk, SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 NEW = "# 新 🍵\nprice = 38\n"
@@ -239,3 +239,61 @@ async def test_a_folder_and_a_file_that_are_only_proposed_are_listed_and_searche
         assert "b = 2" not in left
         assert "none" in none
         assert names(project) == ["gone.py", "旧.py"]
+
+
+SHIM = "from sub.新名 import *\n"
+
+
+async def test_a_moved_file_leaves_its_place_to_a_new_one(project: Path) -> None:
+    script = [
+        answer(
+            call("move", "旧.py", to="sub/新名.py"),
+            tool_call(
+                "propose_edit", {"path": "sub/新名.py", "edits": [{"old": "b = 2", "new": "b = 3"}]}
+            ),
+            call("create", "旧.py", content=SHIM),
+            tool_call("read_file", {"path": "旧.py"}),
+            tool_call("read_file", {"path": "sub/新名.py"}),
+        ),
+        answer(text("ok")),
+        answer(text("nothing new")),
+    ]
+    async with sidecar(script, roots=[project]) as world:
+        world.editor.open_touched = True
+        save_all(world)
+        session = await proposed(world)
+        assert "Proposed, not yet applied" in results(world)[2]
+        assert SHIM.rstrip() in results(world)[3]
+        assert "b = 3" in results(world)[4]
+        await world.decide(only_change_set(session))
+        after = {name: (project / name).read_bytes() for name in names(project)}
+        assert after["旧.py"] == SHIM.encode()
+        assert after["sub/新名.py"] == OLD.replace("b = 2", "b = 3").encode()
+        await world.turn(session, "go on")
+        assert "changed since" not in str(world.asked()["messages"][-1])
+        undone = await undo(world, session)
+        assert undone["conflicts"] == []
+        assert names(project) == ["gone.py", "旧.py"]
+        assert (project / "旧.py").read_bytes() == OLD.encode()
+
+
+def accept(*hunks: FoldedHunk) -> dict[str, Any]:
+    chosen = [{"hunkId": hunk.id, "action": "accept"} for hunk in hunks]
+    return {"decisions": chosen, "seenSeq": 1_000_000}
+
+
+async def test_a_new_file_waits_for_the_move_that_leaves_its_place(project: Path) -> None:
+    script = [
+        answer(call("move", "旧.py", to="new.py"), call("create", "旧.py", content=SHIM)),
+        answer(text("ok")),
+    ]
+    async with sidecar(script, roots=[project]) as world:
+        session = await proposed(world)
+        rename, create = only_change_set(session).hunks("proposed")
+        await world.decide(only_change_set(session), **accept(create))
+        assert (
+            only_change_set(session).hunks("conflict")[0].info["reason"] == "there is a file 旧.py"
+        )
+        assert (project / "旧.py").read_bytes() == OLD.encode()
+        await world.decide(only_change_set(session), **accept(rename, create))
+        assert (project / "new.py").read_bytes() == OLD.encode()

@@ -346,18 +346,17 @@ class Applying:
         """Send hunks of one file, the file itself in a request of its own."""
         label = "kode: undo, " if undo else "kode: "
         results: dict[str, EditResult] = {}
-        whole = [hunk for hunk in hunks if hunk.kind != "modify"]
-        first = [hunk for hunk in whole if self._file_edits.creates(hunk.id)]
-        for hunk in first:
-            results[hunk.id] = await self._send_file(hunk, texts[hunk.id], label, ask=ask)
+        whole = {hunk.id: hunk for hunk in hunks if hunk.kind != "modify"}
+        first, then = self._file_edits.in_order(list(whole))
+        for one in first:
+            results[one] = await self._send_file(whole[one], texts[one], label, ask=ask)
         edits = {hunk.id: texts[hunk.id] for hunk in hunks if hunk.kind == "modify"}
         if edits:
             file = hunks[0].file
             what = f"kode: undo in {file.path}" if undo else f"kode: {file.path}"
             results |= await self._text_edits.send(file.uri, what, edits, late, undo=undo)
-        for hunk in whole:
-            if hunk.id not in results:
-                results[hunk.id] = await self._send_file(hunk, texts[hunk.id], label, ask=ask)
+        for one in then:
+            results[one] = await self._send_file(whole[one], texts[one], label, ask=ask)
         done = [hunk for hunk in hunks if results[hunk.id].state == "applied"]
         if done:
             await self._open_texts.edited(done[0].file.uri, done)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from kode_sidecar.agent.edits.flights import refused
 from kode_sidecar.agent.edits.hunks import EditResult
@@ -34,16 +36,33 @@ class FileEdits:
         change = self._changes.find(hunk_id)
         return change is not None and change.kind == "create"
 
-    def fits(self, hunk_id: str, text: str | None = None) -> bool:
+    def in_order(self, hunk_ids: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the hunks of whole files to send before the edits of a text, and those after.
+
+        A new file comes first, unless another one leaves its place.
+        """
+        changes = {one: self._changes.find(one) for one in hunk_ids}
+        left = {one.removes.real for one in changes.values() if one and one.removes}
+        waits = [key for key, one in changes.items() if one and one.adds and one.adds.real in left]
+        first = [one for one in hunk_ids if self.creates(one) and one not in waits]
+        return first, [one for one in hunk_ids if one not in (*first, *waits)] + waits
+
+    def fits(self, hunk_id: str, text: str | None = None, others: Iterable[str] = ()) -> bool:
         """Return whether a hunk can still be done, or taken back, as it was meant.
 
         `text` is what the file to delete will have by then, its present text where not given.
+        `others` are the hunks that are done before.
         """
         change = self._changes.find(hunk_id)
-        return change is not None and self._fits(change, text)
+        done = [found for one in others if (found := self._changes.find(one)) is not None]
+        left = {one.removes.real for one in done if one.removes is not None}
+        return change is not None and self._fits(change, text, left)
 
-    def _fits(self, change: FileChange, text: str | None = None) -> bool:
-        if change.adds is not None and self._files.is_taken(change.adds):
+    def _fits(
+        self, change: FileChange, text: str | None = None, left: Collection[Path] = ()
+    ) -> bool:
+        needed = change.adds if change.adds and change.adds.real not in left else None
+        if needed is not None and self._files.is_taken(needed):
             return False
         if change.removes is None:
             return True
@@ -73,6 +92,8 @@ class FileEdits:
 
     def _report_to_watch(self, change: FileChange) -> None:
         """Say that it was the session's own doing."""
+        if change.target is not None and self._changes.adding(change.place.real) is not None:
+            return  # what is known by that name is known of the file that comes there
         if change.target is not None:
             uri = path_to_uri(change.target.path)
             self._watch.moved(change.key, uri, change.target.path)
@@ -85,7 +106,9 @@ class FileEdits:
         if not self._editor.can_change_files(change.kind):
             return EditResult("conflict", reason=f"the editor cannot {change.kind} files")
         if not self._fits(change):
-            return EditResult("conflict")
+            taken = change.adds is not None and self._files.is_taken(change.adds)
+            name = change.adds.display if change.adds else ""
+            return EditResult("conflict", reason=f"there is a file {name}" if taken else None)
         edit = FileEdit(
             label=label,
             kind=change.kind,

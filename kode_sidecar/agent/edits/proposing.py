@@ -164,6 +164,8 @@ class Proposer:
                 text = with_one_eol(text, text)
                 change = self._new("create", place.uri, place, text=text)
                 hunks = [self._announcer.file(change, call, {}, sensitive=sensitive)]
+                new = Document(place.uri, text, path=place.path)
+                self._freshness.note(new, after, 1, len(split_lines(after)))
         return await self._proposed(hunks, place.display, "", after, path, call)
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:

@@ -54,12 +54,15 @@ class SessionFiles:
         return self._workspace.locate(path, purpose=purpose, added=added)
 
     def known(self, path: str) -> Document:
-        """What there is, whatever is pending; where there is nothing, what is proposed to be there.
+        """What there is, whatever is pending, or what is proposed to be there.
 
         Raises KodeError as `document`.
         """
         try:
-            return self._existing(self._workspace.locate(path), "read")
+            location = self._workspace.locate(path)
+            if self._changes.adding(location.real) is not None:
+                return self.document(path, purpose="read")
+            return self._existing(location, "read")
         except KodeError as error:
             if error.code != "NotFound":
                 raise
@@ -203,9 +206,10 @@ class SessionFiles:
         return self._workspace.locate(str(document.path or document.uri))
 
     def new_place(self, path: str, *, leaving: str = "") -> Location:
-        """Where a file may be put; there is none. A pending move may go back to where it left.
+        """Where a file may be put; there is none, or none once a pending move is done.
 
-        Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is a file.
+        A pending move, at `leaving`, may go back to where it left. Raises KodeError
+        `PathOutsideRoots`, `Denied`, and `ToolFailed` where there is a file.
         """
         location = self._locate(path, "edit")
         if location.is_secret:
@@ -215,16 +219,18 @@ class SessionFiles:
         removing = self._changes.removing(location.real)
         if removing is not None and leaving:
             moving = self._changes.adding(self._locate(leaving, "edit").real)
-            if moving is removing:
+            if moving is removing and self._changes.adding(location.real) is None:
                 return location
-        if removing is not None:
+        leaves = removing is not None and removing.kind == "rename" and not leaving
+        if removing is not None and not leaves:
             raise KodeError(
                 "ToolFailed",
                 f"The file at {location.display} is there until the user accepts your "
                 f"{'deletion' if removing.kind == 'delete' else 'move'}. Choose another path.",
             )
         self._check_parents(location)
-        if self.exists(location):
+        taken = self._changes.adding(location.real) is not None if leaves else self.exists(location)
+        if taken:
             raise KodeError(
                 "ToolFailed", f"{location.display} exists already. Edit it, or choose another path."
             )

@@ -101,7 +101,7 @@ class UndoPlanner:
                 runs = line_runs(current.text, edits)
                 plan.texts.append((file.path, before, after, runs))
             for hunk in whole:
-                if self._file_edits.fits(hunk.id, after):
+                if self._file_edits.fits(hunk.id, after, [one.id for one in whole]):
                     plan.hunks.append(hunk)
                 else:
                     plan.diffs[hunk.id] = self.diff_of(hunk, documents, after or "")
