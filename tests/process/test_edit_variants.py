@@ -229,6 +229,32 @@ async def test_what_the_user_typed_under_an_edit_stays(tmp_path: Path, name: str
         assert "the text there changed meanwhile" in told or "the text there is another" in told
 
 
+LINES = "one\ntwo\nthree\nfour\n"
+A_LINE_OFF = {
+    "replaced": ("two", "TWO", typing(8, "TWOee", 5)),
+    "added below": ("two\n", "two\nnew\n", typing(14, "new\n")),
+    "added above": ("two\n", "two\nnew\n", typing(4, "new\n")),
+    "taken": ("two\n", "", typing(8, "", 6)),
+    "put for two": ("two\nthree\n", "2\n3\n", typing(0, "2\n3\n", 8)),
+}
+
+
+@pytest.mark.parametrize("name", A_LINE_OFF)
+async def test_an_edit_that_lands_a_line_off_is_diverged(tmp_path: Path, name: str) -> None:
+    old, new, landing = A_LINE_OFF[name]
+    (tmp_path / "a.txt").write_text(LINES, newline="")
+    script = [answer(Case("", old, new).call("a.txt")), answer(text("ok"))]
+    async with sidecar(script, roots=[tmp_path]) as world:
+        session = await world.session()
+        world.editor.open(tmp_path / "a.txt")
+        await world.turn(session, "go")
+        world.editor.manners.__dict__ |= Manners(drop_edits=True, after_edit=landing).__dict__
+        decided = await world.decide(only_change_set(session))
+        assert (decided["applied"], decided["verified"]) == ([], False)
+        (hunk,) = only_change_set(session).hunks("diverged")
+        assert hunk.info["diff"]
+
+
 OWN_TEXTS = {
     "lines without their end": (Case("a\nb\nc\n", "b", "B"), "x\ny", "a\nx\ny\nc\n"),
     "in CRLF": (Case("a\r\nb\r\nc\r\n", "b", "B"), "x\ny", "a\r\nx\r\ny\r\nc\r\n"),

@@ -8,12 +8,13 @@ with what they should become. What else was done counts as somebody else's chang
 from bisect import bisect_left
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Literal
 
 from kode_sidecar.agent.edits.sent_parts import Part, parts_of, recognised
 from kode_sidecar.core.domain.hunk import Hunk, Shifts, follow_all
 from kode_sidecar.core.text.line_diff import Run, diff_lines, split_lines
-from kode_sidecar.core.text.text_edit import Change, Edit, apply_edits, to_lf
+from kode_sidecar.core.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf
 
 Verdict = Literal["applied", "unchanged", "diverged"]
 
@@ -88,6 +89,8 @@ class SentEdit:
         `refused`: the editor says that it did nothing, so what is not there was not done. Else no
         deletion is `unchanged` where the user's keys came with what is done.
         """
+        if not refused and self._is_elsewhere(text):
+            return dict.fromkeys(self._by_id, "diverged")
         result: dict[str, Verdict] = {}
         for hunk_id, inverse in self._inverses.items():
             held, new = to_lf(text[inverse.start : inverse.end]), to_lf(inverse.old_text)
@@ -178,6 +181,20 @@ class SentEdit:
                     shown.add(part.ids)
         return shown
 
+    def _is_elsewhere(self, text: str) -> bool:
+        """Return whether just what was sent came, and as many lines went, but in other places.
+
+        An editor that does not look at versions may do this to a text that we do not know yet.
+        """
+        edits = sorted(self._by_id.values(), key=lambda edit: (edit.start, edit.end))
+        if self._inverses or to_lf(text) == to_lf(apply_edits(self._before, edits)):
+            return False
+        old, new = split_lines(self._before), split_lines(text)
+        at = list(accumulate(map(len, old), initial=0))
+        runs = diff_lines(old, new)
+        came = [Edit(at[a0], at[a1], "".join(new[b0:b1])) for a0, a1, b0, b1 in runs]
+        return bool(came) and _done_by(self._before, came) == _done_by(self._before, edits)
+
     def _right_by_lines(self, text: str) -> set[tuple[str, ...]]:
         """Return the parts that `text`, compared as a whole with what it should be, has right."""
         edits = sorted(self._by_id.values(), key=lambda edit: (edit.start, edit.end))
@@ -197,6 +214,12 @@ class SentEdit:
                 right.add(part.ids)
             line += to_lf(part.new).count("\n")
         return right
+
+
+def _done_by(text: str, edits: Sequence[Edit]) -> list[tuple[str, int]]:
+    """Return what each edit puts, and how many lines it takes, wherever it is."""
+    small = minimal_edits(text, edits)
+    return [(to_lf(one.text), to_lf(text[one.start : one.end]).count("\n")) for one in small]
 
 
 def _only_end_differs(old: Sequence[str], new: Sequence[str], run: Run) -> bool:
