@@ -6,12 +6,14 @@ Similarity serves these texts only: it shows the place that may have been meant.
 from collections import Counter
 from collections.abc import Sequence
 
+from kode_sidecar.core.text.look_alikes import other_characters, skeleton
 from kode_sidecar.core.text.shown_text import CONTROL, without_controls
 
 MAX_PLACES = 5
 """How many places an `ambiguous` error shows."""
 MAX_VOTING_LINES = 200
 MAX_VOTES_PER_LINE = 50
+MAX_COMPARED_LINES = 5_000
 MAX_SHOWN_LINES = 12
 MAX_SHOWN_CHARS = 200
 _ELISIONS = frozenset({"...", "…", "# ...", "// ...", "/* ... */"})
@@ -70,11 +72,28 @@ def _remark(text: str, old: str, wanted: Sequence[str]) -> str:
             f"Line {line} holds a control character, U+{code:04X}, that read_file does not show, "
             "in the middle of what you quote: quote only text before it, or after it. "
         )
+    looks = _only_looks_alike(text, wanted)
+    if looks:
+        return looks
     plain = old
     for escaped, char in _ESCAPES:
         plain = plain.replace(escaped, char)
     if plain != old and plain in text:
         return "It is escaped once too often: without the extra backslashes it occurs. "
+    return ""
+
+
+def _only_looks_alike(text: str, wanted: Sequence[str]) -> str:
+    """Return the first line that only looks like one of `wanted`, with the characters; or ""."""
+    asked = [line.strip() for line in wanted[:MAX_VOTING_LINES] if line.strip()]
+    looks = [(line, skeleton(line)) for line in asked]
+    for number, line in enumerate(text.split("\n")[:MAX_COMPARED_LINES], 1):
+        plain = skeleton(line)
+        for one, seen in looks:
+            if not (line.isascii() and one.isascii()) and seen in plain and one not in line:
+                at = plain.index(seen)
+                there = line[at : at + len(one)] if len(plain) == len(line) else line
+                return f"Line {number} only looks like it{other_characters(there, one)}. "
     return ""
 
 

@@ -8,7 +8,9 @@ written as the model wrote it, never mixed.
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from kode_sidecar.core.text.canonical import composed
 from kode_sidecar.core.text.line_diff import diff_lines, split_lines
+from kode_sidecar.core.text.shown_text import invisible_characters
 from kode_sidecar.core.text.text_edit import common_prefix, common_suffix
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u02d7\ufe58\ufe63"
@@ -25,8 +27,43 @@ _PUNCTUATION = {
 }
 """One character for one, so that offsets stay; letters and digits are never folded."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_OPENERS = "\u201c\u201e\u201f\u2018\u201a\u201b\uff08\uff3b\uff5b"
-_CLOSERS = "\u201d\u201c\u2019\u2018\uff09\uff3d\uff5d"
+_MATCHING = (
+    *("\u201c\u201d", "\u201e\u201c", "\u201e\u201d", "\u201f\u201d"),
+    *("\u2018\u2019", "\u201a\u2018", "\u201a\u2019", "\u201b\u2019"),
+    *("\uff08\uff09", "\uff3b\uff3d", "\uff5b\uff5d"),
+)
+
+
+_LETTERS = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0406"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03bf",
+    "aeopcyxijsABEKMHOPCTXIABEZHIKMNOPTXo",
+)
+_MAX_NAMED = 3
+
+
+def other_characters(there: str, asked: str) -> str:
+    """Return which characters of `there` only look like those of `asked`: ` (U+0430 for U+0061)`.
+
+    Hidden characters look like nothing. Empty where there are none.
+    """
+    hidden = sorted(set(invisible_characters(there)) ^ set(invisible_characters(asked)))
+    found = [f"{one} is in one of both and not seen" for one in hidden]
+    if not found and skeleton(there) == skeleton(asked):
+        pairs = zip(composed(there), composed(asked), strict=False)
+        found = [f"U+{ord(a):04X} for your U+{ord(b):04X}" for a, b in pairs if a != b]
+    named = list(dict.fromkeys(found))[:_MAX_NAMED]
+    return f" ({', '.join(named)})" if named else ""
+
+
+def skeleton(text: str) -> str:
+    """Return what a text looks like: equal for texts that nobody can tell apart."""
+    if text.isascii():
+        return text
+    for name in invisible_characters(text):
+        text = text.replace(chr(int(name.removeprefix("U+"), 16)), "")
+    return folded(composed(text)).translate(_LETTERS)
 
 
 def folded(text: str) -> str:
@@ -99,8 +136,7 @@ def _whole(there: str, kept: Sequence[int | None], pairs: set[tuple[int, ...]]) 
     places = tuple(at for at in kept if at is not None)
     if places in pairs or places == tuple(range(places[0], places[0] + len(places))):
         return True
-    first, last = there[places[0]], there[places[-1]]
-    return len(places) == 2 and first in _OPENERS and last in _CLOSERS
+    return len(places) == 2 and there[places[0]] + there[places[1]] in _MATCHING
 
 
 def _differs(there: str, new: str, sources: Sequence[int | None], at: int) -> bool:

@@ -1,6 +1,7 @@
 """Finds lines that stand for omitted code ("... rest of the code ..."). Pure."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from kode_sidecar.core.text.line_diff import diff_lines
@@ -58,8 +59,8 @@ def omission(text: str, known: str = "") -> str | None:
 def elision(old: str, new: str) -> str | None:
     """Return a bare `...` of `new` that stands in place of several lines of `old`.
 
-    One in place of one line, or of none, is code: the body of a stub. So is one below a signature
-    or a docstring that replaces no more lines than are written anew.
+    One in place of no line is code. So is the body of a stub: alone, or below a signature or a
+    docstring, with nothing after it on its level, for no more lines than are written anew.
     """
     if not _BARE.search(new):
         return None
@@ -67,12 +68,26 @@ def elision(old: str, new: str) -> str | None:
     for a0, a1, b0, b1 in diff_lines(old_lines, new_lines):
         gone = sum(map(bool, map(str.strip, old_lines[a0:a1])))
         put = [line for line in new_lines[b0:b1] if line.strip()]
-        bare = [line for line in put if _BARE.fullmatch(line)]
+        bare = [at for at in range(b0, b1) if _BARE.fullmatch(new_lines[at])]
         above = [one for one, line in pairwise(["", *put]) if _BARE.fullmatch(line)]
         most = len(put) if all(map(_STUB.search, above)) else max(1, len(bare))
-        if bare and gone > most:
-            return bare[0].strip()
+        if bare and gone and (gone > most or not all(_is_stub(new_lines, at) for at in bare)):
+            return new_lines[bare[0]].strip()
     return None
+
+
+def _is_stub(lines: Sequence[str], at: int) -> bool:
+    """Return whether a bare `...` can be a body of its own, or belongs to a doctest."""
+    above = next((line for line in reversed(lines[:at]) if line.strip()), "")
+    below = next((line for line in lines[at + 1 :] if line.strip()), "")
+    if above.lstrip().startswith((">>>", "... ")):
+        return True
+    ends = not below or _depth(below) < _depth(lines[at])
+    return ends and (not above or _STUB.search(above) is not None)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _says_so(line: str) -> bool:

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kode_sidecar.core.real_path import real_path
+from kode_sidecar.core.text.canonical import composed
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
@@ -238,7 +239,8 @@ def _choices(
     refused: KodeError | None = None
     for root, names, is_named in choices:
         try:
-            found.append((root, _screen(names, root.real if native else None), is_named))
+            plain = _screen(names, root.real if native else None)
+            found.append((root, _as_listed(root.real, plain), is_named))
         except KodeError as error:
             refused = refused or error
     if refused is not None and not found:
@@ -285,6 +287,19 @@ def _screen(parts: Sequence[str], folder: Path | None = None) -> tuple[str, ...]
         if reason and (_climbs(part) or not _is_listed(folder, plain[:depth], part)):
             raise _outside(f'The path is refused because "{part}" {reason}.')
     return plain
+
+
+def _as_listed(folder: Path, parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts as the folders list them, where only the letters are composed otherwise."""
+    found: list[str] = []
+    for part in parts:
+        here = folder.joinpath(*found)
+        if not part.isascii() and not os.path.lexists(here / part):
+            with suppress(OSError):
+                same = [name for name in os.listdir(here) if composed(name) == composed(part)]
+                part = same[0] if len(same) == 1 else part
+        found.append(part)
+    return tuple(found)
 
 
 def _is_listed(folder: Path | None, above: Sequence[str], name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from kode_sidecar.core.real_path import real_path
+from kode_sidecar.core.text.look_alikes import other_characters
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
@@ -428,9 +429,11 @@ class Workspace:
                 names = sorted(entry.name for entry in islice(entries, MAX_SUGGESTED_FROM))
         except OSError:
             names = []
+        asked = location.path.name
         close = [
             display_name(location.root, (*location.below[:-1], name), self.roots)
-            for name in get_close_matches(location.path.name, names, n=3)
+            + other_characters(name, asked)
+            for name in get_close_matches(asked, names, n=3)
         ]
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         return KodeError(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.core.text.edit_match import EditMatch, MatchError, locate
+from kode_sidecar.core.text.look_alikes import folded
 from kode_sidecar.core.text.omission import elision
 from kode_sidecar.core.text.text_edit import apply_edits
 from kode_sidecar.errors import KodeError
@@ -95,6 +96,19 @@ def test_quotes_stay_whole_where_the_model_writes_some_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "new", "after"),
+    [
+        ("“a” „“", '""', '""'),
+        ("say(“a”)", 'say("a", "b")', 'say(“a”, "b")'),
+        ("x = “a” + b", 'x = "c" + "a" + b', 'x = "c" + "a" + b'),
+        ("‘a’ “b”", "'a' 'c' \"b\"", "‘a’ 'c' “b”"),
+    ],
+)
+def test_a_pair_of_quotes_is_of_one_kind(before: str, new: str, after: str) -> None:
+    assert edited(before, folded(before), new) == after
+
+
+@pytest.mark.parametrize(
     ("old", "new", "left_out"),
     [
         ("a()\nb()\nc()\nd()\n", "a()\n    ...\nd2()\n", "..."),
@@ -103,6 +117,15 @@ def test_quotes_stay_whole_where_the_model_writes_some_as_they_are() -> None:
         ("def f():\n    ...\n", "def f():\n    ...\n\ndef g():\n    ...\n", None),
         ("a\nb\nc\n", "a...\n", None),
         ('"""Old."""\nreturn 1\n', '"""New."""\n...\n', None),
+        ("a()\nb()\nc()\n", "a()\n    ...\nc()\n", "..."),
+        ("    a()\n    b()\n", "    ...\n    b()\n", "..."),
+        ("    a()\n    b()\n", "    x()\n    ...\n    b()\n", "..."),
+        ("def f():\n    a()\n    b()\n", "def f():\n    ...\n    b()\n", "..."),
+        ("{\n  a\n}\n", "{\n  ...\n}\n", "..."),
+        ("    pass\n", "    ...\n", None),
+        ("def f():\n    a()\ng()\n", "def f():\n    ...\ng()\n", None),
+        (">>> f()\n1\n", ">>> for a in b:\n...     c\n...\n1\n", None),
+        ("a\nb\n", "a\n...\nb\n", None),
         ('"""Old."""\na()\nreturn 1\n', '"""New."""\n...\n', "..."),
     ],
 )
@@ -125,6 +148,39 @@ async def test_bare_dots_are_refused_in_every_dialect(tmp_path: Path) -> None:
     ):
         with pytest.raises(KodeError, match="stands for text that is left out"):
             await desk.use(name, **arguments)
+
+
+NAMES = {nfd("café/é.md"): "hi\n", "a\u202fb.txt": "x\n", "с.py": "y\n", "z\u200bz.md": "q\n"}
+LOOKS = "сonfig = 1\na\u200bb = 3\n"
+
+
+@pytest.mark.program
+async def test_names_and_lines_that_only_look_like_what_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / nfd("café")).mkdir()
+    for name, content in {**NAMES, "k.py": LOOKS}.items():
+        (tmp_path / name).write_bytes(content.encode())
+    calls = [
+        *(("read_file", {"path": name}) for name in ("a b.txt", "c.py", "zz.md", "café/é.md")),
+        ("propose_edit", {"path": "café/é.md", "edits": [{"old": "hi", "new": "bye"}]}),
+        ("propose_file", {"action": "create", "path": "café/é.md", "content": ""}),
+        ("propose_edit", {"path": "k.py", "edits": [{"old": "config", "new": ""}]}),
+        ("propose_edit", {"path": "k.py", "edits": [{"old": "ab = 3", "new": ""}]}),
+    ]
+    script = [answer(*(tool_call(*call) for call in calls)), answer(text("ok"))]
+    async with sidecar(script, roots=[tmp_path]) as world:
+        session = await world.session()
+        await world.turn(session, "go")
+        told = results(world)
+        assert "Did you mean a\u202fb.txt (U+202F for your U+0020)?" in told[0]
+        assert "с.py (U+0441 for your U+0063)" in told[1]
+        assert "z\u200bz.md (U+200B is in one of both and not seen)" in told[2]
+        assert "hi" in told[3]
+        assert "Proposed, not yet applied" in told[4]
+        assert "exists already" in told[5]
+        assert "Line 1 only looks like it (U+0441 for your U+0063)" in told[6]
+        assert "Line 2 only looks like it (U+200B is in one of both and not seen)" in told[7]
+        await world.decide(only_change_set(session))
+        assert texts(world)[nfd("é.md")] == "bye\n"
 
 
 @pytest.mark.program
