@@ -20,10 +20,11 @@ from kode_sidecar.core.kernel.contracts import ToolCall
 from kode_sidecar.core.protocol.change_set import HunkDecision
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.text.line_diff import Run, diff_lines, split_lines
-from kode_sidecar.core.text.text_edit import to_lf, with_one_eol
+from kode_sidecar.core.text.text_edit import to_lf
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.editor_config import new_file_style
 from kode_sidecar.infrastructure.workspace.file_changes import FileChange
 from kode_sidecar.infrastructure.workspace.paths import Location
 
@@ -110,7 +111,7 @@ class Proposer:
                 raise _other_than_allowed(name)
             self._watch.look()
             if created is not None:
-                text = with_one_eol(made.held, created.text)
+                text = new_file_style(created.place.real).text(made.held, created.text)
                 change = self._new("create", created.uri, created.place, text=text)
                 replacements = {created.id: change.id}
                 hunks = [self._announcer.file(change, call, replacements, sensitive=sensitive)]
@@ -161,7 +162,8 @@ class Proposer:
                 hunks = self._announcer.text(document, made, call, sensitive=sensitive)
             else:
                 place = self._files.new_place(path)
-                text = with_one_eol(text, text)
+                text = new_file_style(place.real).text(text)
+                after = new.shown(to_lf(text))
                 change = self._new("create", place.uri, place, text=text)
                 hunks = [self._announcer.file(change, call, {}, sensitive=sensitive)]
                 new = Document(place.uri, text, path=place.path)

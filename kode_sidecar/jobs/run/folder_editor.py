@@ -18,6 +18,7 @@ from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestPar
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import decode, encode
 from kode_sidecar.infrastructure.workspace.disk import read_regular
+from kode_sidecar.infrastructure.workspace.editor_config import new_file_style
 from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.saving import (
     create_file,
@@ -90,7 +91,8 @@ class FolderEditor(WithoutDocuments):
     async def _change(self, edit: FileEdit) -> None:
         place = self._writable(edit.uri)
         if edit.kind == "create":
-            await asyncio.to_thread(create_file, place, edit.text.encode())
+            data = new_file_style(place.real).data(edit.text)
+            await asyncio.to_thread(create_file, place, data)
         elif edit.kind == "rename":
             await asyncio.to_thread(move_file, place, self._writable(edit.new_uri))
         else:

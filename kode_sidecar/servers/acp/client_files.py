@@ -17,6 +17,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import DecodedText, decode, encode
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
+from kode_sidecar.infrastructure.workspace.editor_config import new_file_style
 from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.saving import (
     create_file,
@@ -183,7 +184,8 @@ class ClientFiles:
             await self._send(location, edit.text)
             await self.refresh(edit.uri)
         else:
-            await asyncio.to_thread(create_file, location, edit.text.encode())
+            data = new_file_style(location.real).data(edit.text)
+            await asyncio.to_thread(create_file, location, data)
 
     async def _send(self, location: Location, content: str) -> None:
         path = str(location.path)

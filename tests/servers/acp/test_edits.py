@@ -400,3 +400,18 @@ async def test_a_text_that_was_never_compared_is_told_to_differ(
         session_id = await client.new(world.project)
         await client.prompt(session_id, "Read")
         assert "open buffer, which is not what the disk has" in results(world)
+
+
+async def test_a_new_file_is_written_as_editorconfig_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    style = (
+        "root = true\n[*]\nend_of_line = crlf\ncharset = utf-8-bom\ninsert_final_newline = true\n"
+    )
+    files = {"app.py": APP, ".editorconfig": style}
+    new = {"action": "create", "path": "new.py", "content": "x \ny"}
+    script = turn(tool_call("propose_file", new), edit("y", "z", "new.py"))
+    async with acp_world(tmp_path, monkeypatch, script, files=files) as world:
+        session_id = await world.client.new(world.project)
+        await world.client.prompt(session_id, "Write")
+        assert (world.project / "new.py").read_bytes() == b"\xef\xbb\xbfx \r\nz\r\n"
