@@ -328,7 +328,9 @@ async def test_what_exists_is_not_created_nor_moved_to(desk: Desk) -> None:
     await create(desk, "c.py", "x\n")
     assert "exists already" in (await fails(create(desk, "c.py", "x\n"))).message
     await move(desk, "a.py", "d.py")
-    assert "until the user accepts" in (await fails(create(desk, "a.py", "x\n"))).message
+    assert "until the user accepts" in (await fails(move(desk, "b.py", "a.py"))).message
+    await create(desk, "a.py", "x\n")
+    assert "exists already" in (await fails(create(desk, "a.py", "x\n"))).message
 
 
 @pytest.mark.parametrize(
