@@ -689,11 +689,12 @@ export interface ImageBlock extends BlockBase {
 /**
  * A file or selection that the user attached. `text` is its content when attached.
  *
- * Lines count from 1; `endLine` is the last one.
+ * Lines count from 1; `endLine` is the last one. `name` is what the user's editor calls it.
  */
 export interface ResourceBlock extends BlockBase {
   type: "resource";
   uri: string;
+  name?: string | null;
   text?: string | null;
   languageId?: string | null;
   startLine?: number | null;

@@ -170,10 +170,11 @@
 
 --- A file or selection that the user attached. `text` is its content when attached.
 ---
---- Lines count from 1; `endLine` is the last one.
+--- Lines count from 1; `endLine` is the last one. `name` is what the user's editor calls it.
 ---@class kode.ResourceBlock : kode.BlockBase
 ---@field type 'resource'
 ---@field uri string
+---@field name? string|nil
 ---@field text? string|nil
 ---@field languageId? string|nil
 ---@field startLine? integer|nil

@@ -86,10 +86,11 @@ class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
 class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
     """A file or selection that the user attached. `text` is its content when attached.
 
-    Lines count from 1; `end_line` is the last one.
+    Lines count from 1; `end_line` is the last one. `name` is what the user's editor calls it.
     """
 
     uri: str
+    name: str | None = None
     text: str | None = None
     language_id: str | None = None
     start_line: int | None = None

@@ -261,6 +261,8 @@ def image_note(block: ImageBlock, profile: ModelProfile) -> str:
 def resource_text(block: ResourceBlock) -> str:
     """Return an attached file or selection as text: its path, then its text in a fence."""
     label = f"Attached: {_path(block.uri)}"
+    if block.name and block.name not in label:
+        label += f" ({block.name})"
     if block.start_line is not None:
         end = block.start_line if block.end_line is None else block.end_line
         label += f", lines {block.start_line}-{end}"

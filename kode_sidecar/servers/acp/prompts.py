@@ -53,7 +53,7 @@ def _input(block: Content, position: int) -> PromptBlock:
         case ImageContent():
             return ImageBlock(media_type=block.mime_type, data=block.data)
         case ResourceLink():
-            return ResourceBlock(uri=block.uri)
+            return ResourceBlock(uri=block.uri, name=block.title or block.name or None)
         case EmbeddedResource(resource=resource) if resource.text is not None:
             return ResourceBlock(uri=resource.uri, text=resource.text)
         case EmbeddedResource(resource=resource):
@@ -118,7 +118,7 @@ def _chunk(message: Message, block: Block) -> Iterator[Json]:
         case ResourceBlock() if block.text is not None:
             content = {"type": "resource", "resource": {"uri": block.uri, "text": block.text}}
         case ResourceBlock():
-            name = block.uri.rpartition("/")[2] or block.uri
+            name = block.name or block.uri.rpartition("/")[2] or block.uri
             content = {"type": "resource_link", "uri": block.uri, "name": name}
         case _:
             return

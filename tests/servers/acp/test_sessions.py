@@ -267,6 +267,7 @@ async def test_pictures_links_and_resources_reach_the_model(
         {"type": "image", "mimeType": "image/png", "data": "aGk="},
         {"type": "resource_link", "uri": "file:///a/notes.md", "name": "notes.md"},
         {"type": "resource", "resource": {"uri": "file:///a/b.py", "text": "unsaved = 1"}},
+        {"type": "resource_link", "uri": "https://tracker/7", "name": "Crash on start"},
     ]
     async with acp_world(tmp_path, monkeypatch, [answer(text("Seen."))]) as world:
         client = world.client
@@ -276,11 +277,14 @@ async def test_pictures_links_and_resources_reach_the_model(
         assert "aGk=" in asked
         assert "notes.md" in asked
         assert "unsaved = 1" in asked
+        assert "https://tracker/7 (Crash on start)" in asked
         client.updates.clear()
         params = {"sessionId": session_id, "cwd": str(world.project), **ELSEWHERE}
         await client.request("session/load", params)
         kinds = [u["content"]["type"] for u in client.of_kind("user_message_chunk")]
-        assert kinds == ["text", "image", "resource_link", "resource"]
+        assert kinds == ["text", "image", "resource_link", "resource", "resource_link"]
+        named = [u["content"].get("name") for u in client.of_kind("user_message_chunk")]
+        assert named[2::2] == ["notes.md", "Crash on start"]
         sound = [{"type": "audio", "mimeType": "audio/wav", "data": "aGk="}]
         with pytest.raises(AcpError) as caught:
             await client.request("session/prompt", {"sessionId": session_id, "prompt": sound})
