@@ -159,6 +159,17 @@ class Document:
         return cells_text(text_lf) if self.is_notebook else text_lf
 
     @property
+    def source(self) -> str:
+        """Where its text is from, and how it is shown, in a few words."""
+        note = "from the editor's open buffer" if self.is_open else "from disk"
+        if self.differs_from_disk:
+            note += ", which is not what the disk has"
+        if self.is_notebook:
+            note += ", a notebook: a line `# %% [kind] id=…` begins each cell, one without id a new"
+            note += " cell; outputs are not shown"
+        return note
+
+    @property
     def charset(self) -> str:
         """The codec of all characters that the file can hold."""
         return self.saved_as or self._charset or self.encoding

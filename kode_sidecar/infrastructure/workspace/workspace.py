@@ -61,15 +61,7 @@ The text is that of the document with pending edits in it.
 
 def default_view(document: Document) -> TextView:
     """Return the document's own text, without any session's pending edits."""
-    note = "from the editor's open buffer" if document.is_open else "from disk"
-    if document.differs_from_disk:
-        note += ", which is not what the disk has"
-    if document.is_notebook:
-        note += (
-            ", a notebook: a line `# %% [kind] id=…` begins each cell, one without id a new cell"
-        )
-        note += "; outputs are not shown"
-    return TextView(document.shown(document.lf_text), note)
+    return TextView(document.shown(document.lf_text), document.source)
 
 
 class Workspace:
