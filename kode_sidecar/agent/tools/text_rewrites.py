@@ -115,16 +115,15 @@ def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
         return shown, True
     try:
         return read_notebook(before).with_text(shown)
-    except NotebookError:
-        try:
-            if before == document.shown(before):  # it was no notebook, and may become one
-                return new_notebook(shown), False
-        except NotebookError as new_error:
-            error = new_error
-        name = document.path.name if document.path else document.uri
-        raise refusal(
-            "notebook", f"{name} is a notebook, and would be none any more. {error}"
-        ) from None
+    except NotebookError as error:
+        why = error
+    try:
+        if before == document.shown(before):  # it was no notebook, and may become one
+            return new_notebook(shown), False
+    except NotebookError as error:
+        why = error
+    name = document.path.name if document.path else document.uri
+    raise refusal("notebook", f"{name} is a notebook, and would be none any more. {why}")
 
 
 def check_finished(text: str, result: str, path: str) -> str:

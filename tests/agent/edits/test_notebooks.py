@@ -140,11 +140,11 @@ CELLS = st.lists(st.tuples(st.sampled_from(["code", "markdown", "raw"]), SOURCE)
 def test_any_text_of_cells_becomes_that_notebook(
     cells: list[tuple[str, str]], data: st.DataObject, indent: int | None, as_ascii: bool
 ) -> None:
-    raw = [
+    raw: list[dict[str, Any]] = [
         {"cell_type": kind, "id": f"c{at}", "metadata": {"n": at}, "source": source}
         for at, (kind, source) in enumerate(cells)
     ]
-    parts = {"cells": raw, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    parts: dict[str, Any] = {"cells": raw, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     before = json.dumps(parts, indent=indent, ensure_ascii=as_ascii)
     read = read_notebook(before)
     assert read.with_text(read.text) == (before, True)
