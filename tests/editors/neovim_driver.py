@@ -89,6 +89,16 @@ class Neovim:
         """Run `:Kode`."""
         await self.lua("require('kode').run(...)", *words)
 
+    async def asked(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The sidecar's answer to a request of the plugin."""
+        await self.lua(
+            "local method, params = ... Kode.answer = nil require('kode.task').run(function()"
+            " Kode.answer = require('kode.client').ask(method, params) or {} end)",
+            method,
+            params,
+        )
+        return await self.until("Kode.answer")
+
     async def keys(self, keys: str) -> None:
         """Type, as a user does, and wait until it was handled."""
         await self.lua("vim.api.nvim_feedkeys(vim.keycode(...), 'tx', false)", keys)

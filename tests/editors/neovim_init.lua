@@ -112,3 +112,17 @@ function Kode.text(path)
   local text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, true), ends)
   return options.endofline and text .. ends or text
 end
+
+-- What is on the screen, row by row, in `columns` and `lines` of it.
+function Kode.screen()
+  vim.cmd('redraw!')
+  local rows = {}
+  for row = 1, vim.o.lines do
+    local cells = {}
+    for column = 1, vim.o.columns do
+      table.insert(cells, vim.fn.screenstring(row, column))
+    end
+    table.insert(rows, (table.concat(cells):gsub('%s+$', '')))
+  end
+  return rows
+end

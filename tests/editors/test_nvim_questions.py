@@ -23,7 +23,7 @@ def sensitive(scene: Scene) -> None:
 
 async def go_to_question(nvim: Neovim) -> None:
     await nvim.kode("answer")
-    await nvim.until("require('kode.chat').of(Kode.session()).entered ~= nil")
+    await nvim.until("require('kode.chat').of(Kode.session()):entered() ~= nil")
 
 
 async def nothing_waits(nvim: Neovim) -> bool:
@@ -60,8 +60,8 @@ async def test_questions_are_put_to_the_user(play: Play) -> None:  # F1
         assert "not allow" in scene.asked(2)
         assert await nothing_waits(nvim)
         notes = await nvim.lua("return table.concat(Kode.notes, '\\n')")
-        assert "Where 哪里? — :Kode answer" in notes
-        assert "Edit .vscode/tasks.json — :Kode answer" in notes
+        assert ":Kode answer — Where 哪里?" in notes
+        assert ":Kode answer — Edit .vscode/tasks.json" in notes
 
 
 @pytest.mark.parametrize("place", ["code", "input", "transcript"])
@@ -102,16 +102,38 @@ async def test_who_types_on_while_a_question_comes_grants_nothing_and_loses_no_l
         assert await nvim.lua("return Kode.states()") == ["proposed"]
 
 
-async def test_keys_that_are_typed_before_a_card_is_seen_do_not_answer(play: Play) -> None:
+async def test_a_card_takes_keys_once_there_was_time_to_read_it(play: Play) -> None:
     async with play(answer(asking()), answer(text("Thanks."))) as scene:
         nvim = scene.nvim
         await nvim.kode("ask", "Go")
-        await nvim.until("Kode.said('? Where')")
-        # In one go: the move into the card, and the key that would answer.
+        await nvim.until("Kode.said('? Where') and Kode.session().questions[1].seen")
+        await nvim.lua("Kode.session().questions[1].seen = false")
         row = (await nvim.chat()).index("  2 a database") + 1
         await nvim.typed(f"<Esc>{row}G<CR>")
         assert await nvim.lua("return #Kode.session().questions") == 1
+        await nvim.lua("Kode.session().questions[1].seen = true")
         await nvim.typed("<CR>")
+        await nvim.until("Kode.idle()")
+        assert "a database" in scene.asked(1)
+
+
+async def test_a_card_that_is_drawn_under_the_cursor_takes_no_keys(play: Play) -> None:
+    first = answer(text("I look."), hold("gate"), asking())
+    async with play(first, answer(text("Thanks."))) as scene:
+        nvim = scene.nvim
+        await nvim.kode("ask", "Go")
+        await nvim.until("Kode.said('I look.')")
+        scene.model.release("gate")
+        await nvim.until("Kode.said('? Where') and Kode.session().questions[1].seen")
+        row = (await nvim.chat()).index("  2 a database") + 1
+        await nvim.lua("vim.api.nvim_win_set_cursor(0, {..., 0})", row)
+        # As if lines had come or gone: the same place, in a card that was not there before.
+        await nvim.lua("require('kode.chat').of(Kode.session()):note_fall({1, 0}, nil)")
+        await nvim.typed("<CR>2")
+        await nvim.typed("<Esc>")
+        assert await nvim.lua("return #Kode.session().questions") == 1
+        await nvim.typed("k")
+        await nvim.typed("2")
         await nvim.until("Kode.idle()")
         assert "a database" in scene.asked(1)
 
@@ -165,7 +187,7 @@ async def test_the_terminal_notifies_while_neovim_has_not_the_focus(play: Play) 
         await nvim.kode("ask", "Go on")
         await nvim.until("Kode.said('? Where')")
         assert await nvim.lua("return Kode.sent") == [
-            "\x1b]9;kode: Where 哪里? — :Kode answer\x1b\\"
+            "\x1b]9;kode: :Kode answer — Where 哪里?\x1b\\"
         ]
         await go_to_question(nvim)
         await nvim.typed("1")

@@ -19,10 +19,26 @@ local function to_desktop(text)
   end
 end
 
+--- Notify of what nobody has just asked for. It has one line: a longer one would wait for a key, and
+--- take one that was meant for the code. `:messages` has all of it.
+---@param text string
+---@param level? integer
+function M.say(text, level)
+  text = 'kode: ' .. text:gsub('%s+', ' ')
+  local shown = vim.fn.strcharpart(text, 0, vim.v.echospace)
+  while vim.fn.strdisplaywidth(shown) > vim.v.echospace do
+    shown = vim.fn.strcharpart(shown, 0, vim.fn.strchars(shown) - 1)
+  end
+  if shown ~= text then
+    vim.cmd.echomsg({ args = { vim.fn.string(text) }, mods = { silent = true } })
+  end
+  vim.notify(shown, level)
+end
+
 --- The sidecar waits for the user.
 ---@param text string
 function M.ask(text)
-  vim.notify('kode: ' .. text, vim.log.levels.WARN)
+  M.say(text, vim.log.levels.WARN)
   if not focused and require('kode.config').get().notify then
     to_desktop(text)
   end

@@ -12,9 +12,10 @@ local Fold = require('kode.fold')
 ---@field group? string
 ---@field line? boolean the whole line of the window
 ---@field conceal? string what is shown instead
+---@field inline? string a text that is shown there and not in the buffer
 ---@field right? string a text at the right edge instead
 
-local MOST_LINES = 200
+local MOST_LINES, LAST_LINES = 200, 10
 local icons = { ok = '✓', error = '✗', denied = '⊘', cancelled = '⊘', running = '◌' }
 local groups = { ok = 'KodeOk', error = 'KodeError', denied = 'KodeError', cancelled = 'KodeDim' }
 local titles = { 'path', 'uri', 'query', 'pattern', 'name', 'skill' }
@@ -51,7 +52,7 @@ local function card(open, head, marks, body)
   if open then
     for index, line in ipairs(body()) do
       if index > MOST_LINES then
-        table.insert(lines, '  ┆ …')
+        table.insert(lines, '  ┆ … K shows all')
         break
       end
       table.insert(lines, '  ┆ ' .. line)
@@ -131,7 +132,7 @@ local function details(block, result)
       table.insert(lines, '  ' .. line)
     end
     if item.blob then
-      table.insert(lines, ('  … %d bytes in all'):format(item.blob.bytes))
+      table.insert(lines, ('  … %d bytes in all: K shows them'):format(item.blob.bytes))
     end
   end
   return lines
@@ -154,26 +155,34 @@ local function scout_lines(scouts, lines, marks)
   end
 end
 
--- The newest line of a command that runs; its output grows in the block of its result.
-local function newest_line(block, fold)
-  local running = fold.blocks[fold.results[block.id] or '']
-  local grown = running and running.open and table.concat(running.parts) or ''
-  return grown:match('([^\n]+)\n*$') or ''
+-- The last lines of a command's output, which grows in the block of its result.
+local function last_lines(result)
+  local texts, found = {}, 0
+  for index = #(result and result.parts or {}), 1, -1 do
+    table.insert(texts, 1, result.parts[index])
+    found = found + select(2, result.parts[index]:gsub('\n', ''))
+    if found > LAST_LINES then
+      break
+    end
+  end
+  for _, item in ipairs(result and not result.parts and result.content or {}) do
+    table.insert(texts, item.text)
+  end
+  local lines = M.lines((table.concat(texts):gsub('%s+$', '')))
+  return #lines == 1 and lines[1] == '' and {} or vim.list_slice(lines, #lines - LAST_LINES + 1)
 end
 
 --- A tool call with what has become of it.
 function M.tool(block, result, open, fold)
   local state = result and (result.status or (result.isError and 'error') or 'ok') or 'running'
   local progress = fold.progress[block.toolUseId]
-  local head = icons[state] .. ' ' .. (block.name or '?')
+  local command = block.kind == 'run' and block.title
+  local head = icons[state] .. ' ' .. (command and M.cut(command, 64) or block.name or '?')
   local name_end = #head
   local note = result and result.summary or ''
-  local about = block.open == false and title(block.input or {}) or ''
+  local about = block.open == false and not command and title(block.input or {}) or ''
   if about ~= '' and not note:find(about, 1, true) then
     head = head .. ' ' .. M.cut(about, 32)
-  end
-  if not result then
-    note = newest_line(block, fold)
   end
   if not result and progress then
     note = progress.total and ('%d of %d'):format(progress.completed or 0, progress.total)
@@ -192,26 +201,40 @@ function M.tool(block, result, open, fold)
   lines, marks = card(open, head, marks, function()
     return details(block, result)
   end)
+  for _, line in ipairs(command and not open and last_lines(result) or {}) do
+    table.insert(lines, '  ┆ ' .. line)
+    table.insert(marks, { row = #lines - 1, group = 'KodeCard' })
+  end
   scout_lines(fold:scouts_of(block), lines, marks)
   return lines, marks
 end
 
-local order =
-  { 'proposed', 'applied', 'replaced', 'rejected', 'undone', 'stale', 'conflict', 'diverged' }
-local words = { proposed = 'waiting' }
+local order = {
+  'proposed',
+  'unkept',
+  'applied',
+  'replaced',
+  'rejected',
+  'undone',
+  'stale',
+  'conflict',
+  'diverged',
+}
+local words = { proposed = 'waiting', unkept = 'applied, to keep or undo' }
 
 -- "1 waiting · 2 applied"
 local function counted(hunks)
   local counts, told = {}, {}
   for _, hunk in ipairs(hunks) do
-    counts[hunk.state] = (counts[hunk.state] or 0) + 1
+    local state = Fold.is_unkept(hunk) and 'unkept' or hunk.state
+    counts[state] = (counts[state] or 0) + 1
   end
   for _, state in ipairs(order) do
     if counts[state] then
       table.insert(told, ('%d %s'):format(counts[state], words[state] or state))
     end
   end
-  return table.concat(told, ' · '), counts.proposed
+  return table.concat(told, ' · '), counts.proposed or counts.unkept
 end
 
 --- A change set: every file that it touches.

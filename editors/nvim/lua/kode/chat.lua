@@ -108,9 +108,34 @@ local function new_window()
   }
   if commands[options.position] then
     vim.cmd(commands[options.position])
+    vim.w.kode_chat = true
   end
   return vim.api.nvim_get_current_win()
 end
+
+-- A file that is opened in the chat's own window, by a jump or `:edit`, goes to a window for code.
+local function give_back(window, file)
+  local chat = buffers[(sessions.current or {}).id]
+  if not chat or not vim.api.nvim_win_is_valid(window) then
+    return
+  elseif vim.api.nvim_win_get_buf(window) == file and vim.bo[file].buftype == '' then
+    local at = vim.api.nvim_win_get_cursor(window)
+    vim.api.nvim_win_set_buf(window, chat.buffer)
+    require('kode.follow').show(file, at)
+  end
+end
+
+vim.api.nvim_create_autocmd('BufEnter', {
+  group = vim.api.nvim_create_augroup('kode_chat_window', {}),
+  callback = function(event)
+    local window = vim.api.nvim_get_current_win()
+    if vim.w.kode_chat and not M.session_of(event.buf) then
+      vim.schedule(function()
+        give_back(window, event.buf)
+      end)
+    end
+  end,
+})
 
 local function chat_window()
   for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
@@ -215,6 +240,24 @@ function M.submit(session, how)
   end)
 end
 
+--- A turn was stopped, or has failed: what waited for its end comes back into the input.
+---@param session kode.Session
+function M.take_back(session)
+  local chat, texts = buffers[session.id], {}
+  for _, prompt in ipairs(session.queue) do
+    table.insert(texts, prompt.text)
+    vim.list_extend(session.attachments, prompt.attached)
+  end
+  local draft = chat and chat:input() or session.draft or ''
+  table.insert(texts, draft ~= '' and draft or nil)
+  if #session.queue > 0 and chat then
+    chat:set_input(table.concat(texts, '\n'))
+  elseif #session.queue > 0 then
+    session.draft = table.concat(texts, '\n')
+  end
+  session.queue = {}
+end
+
 --- Say something in a session; `refused` is called where it was not taken.
 ---@param session kode.Session
 ---@param text string
@@ -225,7 +268,7 @@ function M.say(session, text, how, refused)
   session.attachments = {}
   local input = taken(attached, text)
   if session.fold.turnId and how == 'next' then
-    table.insert(session.queue, { text = text, input = input })
+    table.insert(session.queue, { text = text, input = input, attached = attached })
     return M.paint_soon(session)
   end
   task.run(function()

@@ -42,7 +42,7 @@ function M.new(session)
       if not self.painting and first < self:written() then
         self.damaged = true
         vim.schedule(function()
-          self:mend()
+          self:restore()
         end)
       end
     end,
@@ -88,21 +88,39 @@ end
 function ChatBuffer:guard()
   if vim.api.nvim_get_current_buf() == self.buffer then
     vim.bo[self.buffer].modifiable = vim.fn.line('.') > self:input_row()
-    self:enter()
+    if self.fell and not vim.deep_equal(self.fell.at, vim.api.nvim_win_get_cursor(0)) then
+      self.fell = nil
+    end
   end
 end
 
--- Remember the card of a question into which the user has moved; where lines have moved below the
--- cursor, it is where it was drawn. Keys that are typed already are handled before: they are for
--- something else.
-function ChatBuffer:enter()
+-- The cursor in this buffer, and the card of a question in which it stands.
+function ChatBuffer:place()
+  if vim.api.nvim_get_current_buf() ~= self.buffer then
+    return nil
+  end
   local at = vim.api.nvim_win_get_cursor(0)
-  if not vim.deep_equal(at, self.drawn_at) then
-    self.drawn_at = nil
-    local item = self:item_at(at[1] - 1)
-    vim.schedule(function()
-      self.entered = item and item.kind == 'question' and item.key or nil
-    end)
+  local item = self:item_at(at[1] - 1)
+  return at, item and item.kind == 'question' and item or nil
+end
+
+--- The card into which the user has moved, after it was on the screen for long enough to be read.
+--- Where lines have moved below the cursor, it stands in a card by chance.
+---@return kode.Item?
+function ChatBuffer:entered()
+  local at, card = self:place()
+  local fell = self.fell and card and self.fell.key == card.key and vim.deep_equal(self.fell.at, at)
+  return card and card.question.seen and not fell and card or nil
+end
+
+-- What is drawn under the cursor is not where the user has moved.
+function ChatBuffer:note_fall(before, card)
+  local at, now = self:place()
+  local same = now and card and now.key == card.key
+  if not same then
+    self.fell = now and { key = now.key, at = at }
+  elseif self.fell and vim.deep_equal(self.fell.at, before) then
+    self.fell.at = at
   end
 end
 
@@ -121,7 +139,7 @@ function ChatBuffer:write(change)
 end
 
 -- Somebody has changed the transcript: draw all of it anew over what is left of it.
-function ChatBuffer:mend()
+function ChatBuffer:restore()
   if not self.damaged or not vim.api.nvim_buf_is_valid(self.buffer) then
     return
   end
@@ -177,10 +195,11 @@ end
 --- Draw what has changed since the last time.
 function ChatBuffer:paint()
   if self.damaged then
-    return self:mend()
+    return self:restore()
   end
   local fold = self.session.fold
   local touched, windows = fold.touched, self:following()
+  local at, card = self:place()
   fold.touched = {}
   self:write(function()
     if fold.moved then
@@ -200,9 +219,7 @@ function ChatBuffer:paint()
     -- Setting it makes a window that is not the current one scroll.
     vim.api.nvim_win_set_cursor(window, vim.api.nvim_win_get_cursor(window))
   end
-  if vim.api.nvim_get_current_buf() == self.buffer then
-    self.drawn_at = vim.api.nvim_win_get_cursor(0)
-  end
+  self:note_fall(at, card)
   if next(self.more) then
     require('kode.chat').paint_soon(self.session)
   end
@@ -350,6 +367,8 @@ function ChatBuffer:mark(item, own_marks)
     options.end_row, options.end_col = first + mark.row, mark.to
     if mark.right then
       options = { virt_text = { { mark.right, mark.group } }, virt_text_pos = 'right_align' }
+    elseif mark.inline then
+      options = { virt_text = { { mark.inline, mark.group } }, virt_text_pos = 'inline' }
     elseif not mark.to then
       local row = first + mark.row
       options.end_col = #vim.api.nvim_buf_get_lines(self.buffer, row, row + 1, false)[1]
@@ -363,8 +382,18 @@ end
 
 -- Between the transcript and the input: what goes on, what waits, what goes along.
 function ChatBuffer:draw_rule()
-  local status = require('kode.status')
-  self:place_rule(self:written(), status.rule(self.session))
+  local status, windows = require('kode.status'), vim.fn.win_findbuf(self.buffer)
+  local width = windows[1] and vim.api.nvim_win_get_width(windows[1]) or 80
+  self:place_rule(self:written(), status.rule(self.session, width))
+  if self.session.fold.turnId and windows[1] and not self.ticking then
+    self.ticking = true
+    vim.defer_fn(function()
+      self.ticking = false
+      if vim.api.nvim_buf_is_valid(self.buffer) then
+        self:draw_rule()
+      end
+    end, status.FRAME_MS)
+  end
 end
 
 function ChatBuffer:place_rule(row, lines)

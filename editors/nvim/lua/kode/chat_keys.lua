@@ -25,8 +25,9 @@ local function enter()
   local item = here:item_at(vim.fn.line('.') - 1)
   if item and item.kind == 'changes' then
     return run('next')()
+  elseif not here:toggle() then
+    require('kode.follow').here()
   end
-  here:toggle()
 end
 
 local function message(step)
@@ -74,21 +75,30 @@ function M.set(buffer)
   map('n', 'zc', fold(false), 'close the card')
   for digit = 1, 9 do
     vim.keymap.set('n', tostring(digit), function()
-      local questions = require('kode.questions')
-      if not questions.takes_digits(chat()) then
+      if not chat():entered() then
         return tostring(digit)
       end
       vim.schedule(function()
-        questions.choose(chat(), digit)
+        require('kode.questions').choose(chat(), digit)
       end)
       return ''
     end, { buffer = buffer, expr = true, desc = 'kode: answer a question, in its card' })
   end
+  for _, keys in ipairs({ 'gf', 'gF' }) do
+    map('n', keys, function()
+      require('kode.follow').here()
+    end, 'go to the file that is named here')
+  end
+  map('n', 'K', run('output'), 'all that a call has answered')
   map('n', ']]', message(1), 'next message')
   map('n', '[[', message(-1), 'previous message')
   map('n', '<localleader>e', run('edit'), 'edit this prompt')
   map('n', '<localleader>f', run('fork'), 'fork a session from here')
   map('n', '<localleader>t', run('tree'), 'tree of the conversation')
+  map('n', '<localleader>m', run('mode'), 'what becomes of edits')
+  map('n', '<localleader>q', run('answer'), 'go to the question that waits')
+  map('n', '<localleader>Y', run('accept', 'all'), 'accept or keep all hunks')
+  map('n', '<localleader>N', run('reject', 'all'), 'reject or undo all hunks')
   map('n', 'g?', run('help'), 'keys')
 end
 

@@ -68,6 +68,13 @@ function Fold:event(event)
   return true
 end
 
+--- Add what is new of a delta. The output of a command is shown in the card of its call.
+function Fold:delta(delta)
+  Reducer.delta(self, delta)
+  local block = self.blocks[delta.blockId]
+  self.touched[block and block.callBlockId or ''] = true
+end
+
 --- Take the answer of `kode/session/attach`, and for a snapshot all messages of the session.
 ---@param told kode.SessionAttachResult
 ---@param messages kode.Message[]
@@ -142,11 +149,19 @@ function Fold:select(wanted)
   return found
 end
 
+--- Was it applied unasked, and has the user yet to keep or undo it? So in the mode `keep`.
+function Fold.is_unkept(hunk)
+  return hunk.kept == false and hunk.state == 'applied'
+end
+
+--- Does it wait for a decision?
+function Fold.waits(hunk)
+  return hunk.state == 'proposed' or Fold.is_unkept(hunk)
+end
+
 --- Its hunks that wait for a decision.
-function Fold:proposed()
-  return self:select(function(hunk)
-    return hunk.state == 'proposed'
-  end)
+function Fold:waiting_hunks()
+  return self:select(Fold.waits)
 end
 
 return Fold

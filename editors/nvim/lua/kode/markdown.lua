@@ -5,7 +5,7 @@
 --- tree-sitter once its text is complete.
 local M = {}
 
-local MOST_CODE_LINES = 400
+local MOST_CODE_LINES, MOST_SYNTAX_LINES = 400, 100
 
 -- What stands between two signs: the signs are hidden, what they mean is shown.
 local spans = {
@@ -61,25 +61,92 @@ function M.marks(lines, row, fence, complete)
   local marks, before_last, closed = {}, fence, {}
   for index, line in ipairs(lines) do
     before_last = fence
-    local here = row + index - 1
+    local here, last = row + index - 1, index == #lines
+    if fence and fence.sign == '|' and not line:find('^%s*|') then
+      if not last or complete then
+        table.insert(closed, { first = fence.row, last = here, language = '|' })
+      end
+      fence = nil
+    elseif not fence and line:find('^%s*|.*|') then
+      fence = { sign = '|', language = '|', row = here }
+    end
+    local code = fence and fence.sign ~= '|'
     local sign = line:match('^%s*(```+)') or line:match('^%s*(~~~+)')
-    if sign and not fence then
+    if sign and not code then
       local language = line:match('^%s*[`~]+%s*([%w_+-]*)')
       fence = { sign = sign, language = language, row = here + 1 }
       table.insert(marks, { row = here, group = 'KodeFence', line = true })
-    elseif fence and sign and sign:sub(1, 1) == fence.sign:sub(1, 1) and #sign >= #fence.sign then
-      if index < #lines or complete then
+    elseif code and sign and sign:sub(1, 1) == fence.sign:sub(1, 1) and #sign >= #fence.sign then
+      if not last or complete then
         table.insert(closed, { first = fence.row, last = here, language = fence.language })
       end
       fence = nil
       table.insert(marks, { row = here, group = 'KodeFence', line = true })
-    elseif fence then
+    elseif code then
       table.insert(marks, { row = here, group = 'KodeCodeBlock', line = true })
     elseif line ~= '' then
       mark_line(line, here, marks)
     end
   end
+  if complete and fence and fence.sign == '|' then
+    table.insert(closed, { first = fence.row, last = row + #lines, language = '|' })
+  end
   return marks, before_last, closed
+end
+
+-- How wide a cell of a table is when the signs in it are hidden.
+local function shown_width(cell)
+  for _, kind in ipairs(spans) do
+    cell = cell:gsub(kind.pattern:gsub('%(%)', ''), function(found)
+      local sign = found:match('^%*+') or '`'
+      return found:sub(#sign + 1, -#sign - 1)
+    end)
+  end
+  return vim.fn.strdisplaywidth(cell)
+end
+
+-- The columns where cells of a line begin and end, without the bars.
+local function cells_of(line)
+  local cells, from = {}, nil
+  for bar in line:gmatch('()|') do
+    if line:sub(bar - 1, bar - 1) ~= '\\' then
+      if from then
+        table.insert(cells, { from = from, to = bar - 1, text = line:sub(from, bar - 1) })
+      end
+      from = bar + 1
+    end
+  end
+  return cells
+end
+
+-- Bars become lines, and cells as wide as the widest of their column; the text stays as it is.
+local function draw_table(lines, row, marks)
+  local rows, widths = vim.tbl_map(cells_of, lines), {}
+  for index, cells in ipairs(rows) do
+    for column, cell in ipairs(cells) do
+      cell.width = shown_width(cell.text)
+      widths[column] = math.max(widths[column] or 0, index == 2 and 0 or cell.width)
+    end
+  end
+  for index, cells in ipairs(rows) do
+    local rule = index == 2 and lines[2]:find('^[%s|:-]+$')
+    for column, cell in ipairs(cells) do
+      local here = { row = row + index - 1, group = 'KodeRule' }
+      local function mark(more)
+        table.insert(marks, vim.tbl_extend('error', here, more))
+      end
+      mark({ from = cell.from - 2, to = cell.from - 1, conceal = '│' })
+      if rule then
+        mark({ from = cell.from - 1, to = cell.to, conceal = '' })
+        mark({ from = cell.from - 1, inline = ('─'):rep(widths[column]) })
+      elseif cell.width < widths[column] then
+        mark({ from = cell.to, inline = (' '):rep(widths[column] - cell.width) })
+      end
+      if column == #cells then
+        mark({ from = cell.to, to = cell.to + 1, conceal = '│' })
+      end
+    end
+  end
 end
 
 local function colour(code, language, row, marks)
@@ -100,16 +167,47 @@ local function colour(code, language, row, marks)
   end
 end
 
---- Marks for code that is complete, if there is a parser for it.
+-- Colours of Vim's syntax files, for languages without a parser.
+local function colour_by_syntax(code, named, row, marks)
+  local known = #vim.api.nvim_get_runtime_file(('syntax/%s.vim'):format(named), false) > 0
+  local buffer = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, code)
+  vim.api.nvim_buf_call(buffer, function()
+    vim.bo.syntax = known and named or vim.filetype.match({ filename = 'code.' .. named }) or ''
+    for index, line in ipairs(code) do
+      local from, group = 0, 0
+      for column = 1, #line + 1 do
+        local here = column <= #line and vim.fn.synID(index, column, 1) or 0
+        if here ~= group then
+          if group ~= 0 then
+            local name = vim.fn.synIDattr(group, 'name')
+            table.insert(
+              marks,
+              { row = row + index - 1, from = from, to = column - 1, group = name }
+            )
+          end
+          from, group = column - 1, here
+        end
+      end
+    end
+  end)
+  vim.api.nvim_buf_delete(buffer, { force = true })
+end
+
+--- Marks for code or a table that is complete.
 ---@param lines string[]
 ---@param row integer
----@param named string
+---@param named string the language; `|` for a table
 ---@return kode.Mark[]
 function M.code(lines, row, named)
   local marks = {}
   local language = vim.treesitter.language.get_lang(named) or named
-  if language ~= '' and #lines <= MOST_CODE_LINES then
-    pcall(colour, lines, language, row, marks)
+  if named == '|' then
+    draw_table(lines, row, marks)
+  elseif language ~= '' and #lines <= MOST_CODE_LINES then
+    if not pcall(colour, lines, language, row, marks) and #lines <= MOST_SYNTAX_LINES then
+      pcall(colour_by_syntax, lines, named, row, marks)
+    end
   end
   return marks
 end

@@ -1,6 +1,7 @@
 --- The sidecar's process: found, started as a language server, started again when it died.
 local M = {}
 
+local attention = require('kode.attention')
 local config = require('kode.config')
 
 ---@class kode.ProcessState
@@ -24,9 +25,9 @@ function M.command()
   local command = given or { 'kode-sidecar', 'serve' }
   local path = vim.fn.exepath(command[1])
   if path == '' then
-    local mend = given and 'Correct the option `cmd`.'
+    local advice = given and 'Correct the option `cmd`.'
       or 'Install it with `pipx install kode-sidecar`, or set the option `cmd`, a list.'
-    return nil, ('%s cannot be run. %s'):format(command[1], mend)
+    return nil, ('%s cannot be run. %s'):format(command[1], advice)
   end
   -- The full path: on Windows that of the .exe, for there is no shell.
   return vim.list_extend({ path }, vim.list_slice(command, 2))
@@ -229,14 +230,11 @@ function M.restart_later(how)
   table.insert(state.deaths, now)
   require('kode.sessions').lost()
   if #state.deaths > config.get().restarts then
-    local text = ('kode: the sidecar ended %s, %d times; :Kode restart tries again'):format(
-      how,
-      #state.deaths
-    )
-    return vim.notify(text, vim.log.levels.ERROR)
+    local text = ':Kode restart tries again; the sidecar ended %s, %d times'
+    return attention.say(text:format(how, #state.deaths), vim.log.levels.ERROR)
   end
   local pause = math.min(FIRST_PAUSE_MS * 2 ^ (#state.deaths - 1), LONGEST_PAUSE_MS)
-  vim.notify(('kode: the sidecar ended %s and is started again'):format(how), vim.log.levels.WARN)
+  attention.say(('the sidecar ended %s and is started again'):format(how), vim.log.levels.WARN)
   vim.defer_fn(function()
     if not state.client_id and not state.stopping then
       M.launch()

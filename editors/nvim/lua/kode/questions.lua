@@ -1,6 +1,6 @@
 --- What the sidecar asks the user: cards at the end of the chat, which never take the keyboard.
 ---
---- A key answers only in a card into which the user has moved after it was drawn, so that what was
+--- A key answers only in a card that was there to be read, and into which the user has moved: what is
 --- typed for something else grants nothing. A question that is taken back has the answer no.
 local M = {}
 
@@ -9,6 +9,7 @@ local sessions = require('kode.sessions')
 local task = require('kode.task')
 
 local MOST_DIFF_LINES = 20
+local READ_MS = 300 -- nobody reads a card sooner; what is typed until then is for something else
 local SAFE = 'reject' -- the kind of an option, and the answer of who is not asked
 
 ---@class kode.Question
@@ -16,6 +17,7 @@ local SAFE = 'reject' -- the kind of an option, and the answer of who is not ask
 ---@field rows kode.AnswerRow[] the lines that answer
 ---@field first integer the row of the first of them in the card
 ---@field chosen table<string, true> of several choices
+---@field seen? boolean it was drawn, and there was time to read it
 ---@field resume fun(result: table)
 
 ---@class kode.AnswerRow
@@ -87,8 +89,7 @@ function M.put(params)
       resume = resume,
     })
     redraw(session)
-    local title = (params.title or params.question):gsub('%s+', ' ')
-    attention.ask(('%s — :Kode answer'):format(title))
+    attention.ask(':Kode answer — ' .. (params.title or params.question))
   end)
 end
 
@@ -130,11 +131,6 @@ local function take(session, question, row)
   end
 end
 
---- Is the cursor in this card because the user has moved it there?
-local function entered(chat, item)
-  return item and item.kind == 'question' and chat.entered == item.key
-end
-
 --- Take the answer at the cursor. False where no card is there.
 ---@param chat kode.ChatBuffer
 ---@param number? integer of the answer; without it that of the cursor's line
@@ -148,17 +144,12 @@ function M.choose(chat, number)
   local question = item.question
   local first = item.start + (item.space and 1 or 0) + question.first
   local wanted = question.rows[number or row - first + 1]
-  if wanted and entered(chat, item) then
+  if wanted and chat:entered() then
     take(chat.session, question, wanted)
   elseif wanted then
     vim.notify('kode: this question is new; move to its answers first')
   end
   return true
-end
-
---- May a digit answer here?
-function M.takes_digits(chat)
-  return entered(chat, chat:item_at(vim.fn.line('.') - 1))
 end
 
 --- Go to the first question that waits, in the chat.
@@ -176,15 +167,13 @@ function M.go()
     if item.kind == 'question' then
       local row = item.start + (item.space and 1 or 0) + item.question.first
       vim.api.nvim_win_set_cursor(0, { row + 1, 2 })
-      vim.cmd.stopinsert()
-      return vim.schedule(function()
-        chat.entered = item.key
-      end)
+      chat.fell = nil
+      return vim.cmd.stopinsert()
     end
   end
 end
 
-local diff_groups = { ['+'] = 'KodeNew', ['-'] = 'KodeOldLine', ['@'] = 'KodeDim' }
+local diff_groups = { ['+'] = 'Added', ['-'] = 'Removed' }
 
 -- What a yes is for. Where it is a diff, what comes and goes has its colours.
 local function shown_text(text, open, lines, marks)
@@ -207,12 +196,17 @@ end
 ---@return kode.Mark[]
 function M.card(question, open)
   local params, multi = question.params, question.params.multi
+  if question.seen == nil then
+    question.seen = false
+    vim.defer_fn(function()
+      question.seen = true
+    end, READ_MS)
+  end
   local title = vim.split(params.title or params.question, '\n', { plain = true })
   local lines, marks = { '? ' .. title[1] }, { { row = 0, group = 'KodeWaiting' } }
   for row = 2, #title do
     table.insert(lines, '  ' .. title[row])
   end
-  table.insert(marks, { row = 0, group = 'KodeDim', right = 'a number, or <CR> on a line' })
   if (params.reason or '') ~= '' then
     table.insert(lines, '  ' .. params.reason:gsub('%s+', ' '))
     table.insert(marks, { row = #lines - 1, group = 'KodeDim' })
@@ -226,6 +220,8 @@ function M.card(question, open)
     table.insert(lines, ('  %d %s%s'):format(index, box, row.label:gsub('%s+', ' ')))
     table.insert(marks, { row = #lines - 1, from = 2, to = 3, group = 'KodeTool' })
   end
+  table.insert(lines, '  (:Kode answer, then a number, or <CR> on a line)')
+  table.insert(marks, { row = #lines - 1, group = 'KodeDim' })
   return lines, marks
 end
 

@@ -13,6 +13,7 @@ local task = require('kode.task')
 ---@field attachments kode.Block[] go with the next prompt
 ---@field editing? { parent?: string, message: string } the next prompt takes the place of this one
 ---@field questions kode.Question[] that wait for the user
+---@field since? integer when its turn began
 ---@field lost? boolean the process died; opened again when it is back
 ---@field context? number how full the model's window is, 0 to 1
 ---@field budget? kode.Budget what the user allows it to cost
@@ -21,6 +22,7 @@ local task = require('kode.task')
 ---@class kode.QueuedPrompt
 ---@field text string
 ---@field input kode.Block[]
+---@field attached kode.Block[] what of it the user has attached
 
 ---@type table<string, kode.Session>
 M.all = {}
@@ -233,10 +235,20 @@ function M.measure(session)
   end)
 end
 
+-- Notify of a session while the user looks elsewhere.
+local function away(session, text)
+  local title = session.fold.title ~= '' and session.fold.title or 'New session'
+  attention.away(title .. ' ' .. text)
+end
+
 local after = {}
 
 after['block.started'] = function(session, event)
   owners[event.blockId] = session
+end
+
+after['turn.started'] = function(session)
+  session.since = vim.uv.now()
 end
 
 after['block.completed'] = function(_, event)
@@ -261,22 +273,19 @@ end
 after['turn.completed'] = function(session, event)
   if event.stopReason == 'end_turn' then
     M.send_next(session)
+  else
+    require('kode.chat').take_back(session)
   end
   vim.api.nvim_exec_autocmds('User', {
     pattern = 'KodeTurnCompleted',
     data = { sessionId = session.id, stopReason = event.stopReason },
   })
   local ended = { end_turn = 'is done', error = 'has failed' }
-  attention.away(
-    ('%s %s'):format(
-      session.fold.title,
-      ended[event.stopReason] or 'has stopped: ' .. event.stopReason
-    )
-  )
+  away(session, ended[event.stopReason] or 'has stopped: ' .. event.stopReason)
 end
 
 after['decision.requested'] = function(session)
-  attention.away(session.fold.title .. ' waits for your decision on its edits')
+  away(session, 'waits for your decision on its edits')
 end
 
 local function withdraw(session, event)
@@ -288,7 +297,7 @@ after['permission.resolved'], after['ask.resolved'] = withdraw, withdraw
 after['notice'] = function(_, event)
   local levels = { warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
   if levels[event.level] then
-    vim.notify('kode: ' .. event.message, levels[event.level])
+    attention.say(event.message, levels[event.level])
   end
 end
 

@@ -34,7 +34,7 @@ function M.state(session)
   elseif session.fold.turnId then
     return session.fold.waiting and 'waiting' or 'running'
   end
-  local count = #session.fold:proposed()
+  local count = #session.fold:waiting_hunks()
   return count > 0 and ('%d %s'):format(count, count == 1 and 'hunk waits' or 'hunks wait')
     or 'ready'
 end
@@ -49,17 +49,41 @@ function M.line()
   return 'kode ' .. M.state(session) .. (told ~= '' and ' · ' .. told or '')
 end
 
+-- Virtual lines are cut at the window's edge: a long text becomes several.
+local function wrapped(text, group, width, lines)
+  local line = ''
+  for _, character in ipairs(vim.fn.split(text, '\\zs')) do
+    if vim.fn.strdisplaywidth(line .. character) > width then
+      local head, rest = line:match('^(.*%S) (.*)$')
+      table.insert(lines, { { head or line, group } })
+      line = head and rest or ''
+    end
+    line = line .. character
+  end
+  table.insert(lines, { { line, group } })
+end
+
+local frames = vim.fn.split('⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏', '\\zs')
+M.FRAME_MS = 120
+
+-- What turns while a turn runs, and for how long it has run.
+local function working(session)
+  local since = session.since and vim.uv.now() - session.since or 0
+  local frame = frames[math.floor(vim.uv.now() / M.FRAME_MS) % #frames + 1]
+  return ('%s %s %d s'):format(frame, M.state(session), math.floor(since / 1000))
+end
+
 --- The virtual lines between what was said and what is written.
-function M.rule(session)
+---@param session kode.Session
+---@param width integer of the window
+function M.rule(session, width)
   local fold, lines = session.fold, {}
   if fold.waiting then
-    table.insert(lines, { { fold.waiting.message, 'KodeDim' } })
+    wrapped(fold.waiting.message, 'KodeDim', width, lines)
   end
   for _, input in ipairs(fold.steered) do
-    table.insert(
-      lines,
-      { { 'said, not heard yet: ' .. (input[1] and input[1].text or ''), 'KodeRunning' } }
-    )
+    local text = 'sent, not read yet: ' .. (input[1] and input[1].text or '')
+    wrapped(text:gsub('%s+', ' '), 'KodeRunning', width, lines)
   end
   for index, prompt in ipairs(session.queue) do
     local text = prompt.text:gsub('%s+', ' ')
@@ -72,7 +96,7 @@ function M.rule(session)
     or 'KodeWaiting'
   table.insert(lines, {
     { '── ', 'KodeRule' },
-    { state, running },
+    { fold.turnId and not next(fold.pending) and working(session) or state, running },
     { told ~= '' and ' · ' .. told .. ' ' or ' ', 'KodeDim' },
     { ('─'):rep(200), 'KodeRule' },
   })
