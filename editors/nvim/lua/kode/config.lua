@@ -23,6 +23,7 @@ local M = {}
 ---@field frame_ms? integer how often a growing answer is drawn
 
 ---@class kode.ReviewOptions
+---@field keys? boolean maps in buffers with hunks that wait
 ---@field advance? boolean go to the next hunk after a decision
 
 local defaults = {
@@ -36,7 +37,7 @@ local defaults = {
   locale = nil,
   budget = nil,
   chat = { position = 'right', size = 0.42, keys = true, frame_ms = 33 },
-  review = { advance = true },
+  review = { advance = true, keys = true },
   notify = true,
   restarts = 5,
 }

@@ -1,6 +1,7 @@
 --- What the user decides on hunks, and what of it is taken back.
 local M = {}
 
+local Fold = require('kode.fold')
 local client = require('kode.client')
 local config = require('kode.config')
 local documents = require('kode.documents')
@@ -12,30 +13,24 @@ local function tell(text, level)
   vim.notify('kode: ' .. text, level or vim.log.levels.INFO)
 end
 
--- The sidecar edits what it was shown: files are opened before it is asked to.
-local function open_files(uris)
-  for uri in pairs(uris) do
-    documents.open(uri)
-  end
-end
-
-local function files_of(fold, change_set_id)
-  local uris = {}
-  for _, id in ipairs(fold.changeSets[change_set_id].hunks) do
+-- The sidecar edits what it was shown: the files of these hunks are opened before it is asked to.
+-- True if one was not open.
+local function open_files(fold, hunk_ids)
+  local opened = false
+  for _, id in ipairs(hunk_ids) do
     local hunk = fold.hunks[id]
-    if hunk.kind ~= 'create' then
-      uris[hunk.uri] = true
+    if hunk.kind ~= 'create' and not documents.loaded(vim.uri_to_fname(hunk.uri)) then
+      opened = documents.open(hunk.uri) ~= nil or opened
     end
   end
-  return uris
+  return opened
 end
 
-local function report(answer)
+local function report(answer, undoes)
+  local text = undoes and '%d not undone: there is text of yours in them'
+    or '%d not applied: the text there has changed'
   if #answer.conflicts > 0 then
-    tell(
-      ('%d not applied: the text there has changed'):format(#answer.conflicts),
-      vim.log.levels.WARN
-    )
+    tell(text:format(#answer.conflicts), vim.log.levels.WARN)
   end
   if #answer.stale > 0 then
     tell(
@@ -49,26 +44,24 @@ end
 ---@param session kode.Session
 ---@param change_set_id string
 ---@param decisions kode.HunkDecision[]
----@param rest? 'accept'|'reject'
 ---@return kode.DecideResult?
-function M.decide(session, change_set_id, decisions, rest)
-  if
-    rest == 'accept'
-    or vim.iter(decisions):any(function(one)
-      return one.action ~= 'reject'
-    end)
-  then
-    open_files(files_of(session.fold, change_set_id))
+function M.decide(session, change_set_id, decisions)
+  local edited = {}
+  for _, decision in ipairs(decisions) do
+    local edits = decision.action ~= 'reject' or Fold.is_unkept(session.fold.hunks[decision.hunkId])
+    table.insert(edited, edits and decision.hunkId or nil)
+  end
+  if open_files(session.fold, edited) then
     review.refresh() -- so that it is known later where they stood
   end
+  review.decided = true -- the first event of it draws anew
   local answer = client.ask('kode/changeSet/decide', {
     changeSetId = change_set_id,
     decisions = decisions,
-    rest = rest,
     seenSeq = session.fold.seq,
   })
   if answer then
-    report(answer)
+    report(answer, decisions[1].action == 'reject')
     M.last = #answer.applied > 0 and { changeSetId = change_set_id, hunkId = answer.applied[1] }
       or M.last
   end
@@ -84,12 +77,18 @@ function M.one(decision, hunk)
     return tell('there is no hunk at the cursor; :Kode next goes to one')
   end
   local named = vim.tbl_extend('force', decision, { hunkId = hunk.hunkId })
-  if M.decide(hunk.session, hunk.changeSetId, { named }) and config.get().review.advance then
-    review.refresh()
-    local following = review.neighbour(1)
-    if following then
-      review.go(following)
-    end
+  if not M.decide(hunk.session, hunk.changeSetId, { named }) then
+    return
+  end
+  local following
+  if config.get().review.advance then
+    following = review.neighbour(1)
+  end
+  if following then
+    review.go(following)
+  elseif hunk.kind == 'create' and vim.b.kode_hunk == hunk.hunkId then
+    local made = documents.loaded(vim.uri_to_fname(hunk.uri)) -- in place of what showed it
+    vim.api.nvim_win_set_buf(0, made or 0)
   end
 end
 
@@ -127,6 +126,8 @@ function M.change()
   local hunk = review.here()
   if not hunk then
     return tell('there is no hunk at the cursor; :Kode next goes to one')
+  elseif Fold.is_unkept(hunk) then
+    return tell('it is applied: edit it in the buffer, then keep it')
   end
   local newline = (hunk.newText or ''):find('\r\n') and '\r\n' or '\n'
   local lines = vim.split((hunk.newText or ''):gsub('\r\n', '\n'), '\n', { plain = true })
@@ -199,12 +200,13 @@ function M.undo(scope)
     local set = session and newest_turn(session.fold)
     params = set and (scope == 'turn' and { turnId = set.turnId } or { changeSetId = set.id })
   end
+  params = params and vim.tbl_extend('force', params, { direction = 'undo' })
   if not params then
     return tell('there is nothing to take back')
   end
   for _, set in pairs(session and session.fold.changeSets or {}) do
     if params.turnId == set.turnId or params.changeSetId == set.id then
-      open_files(files_of(session.fold, set.id))
+      open_files(session.fold, set.hunks)
     end
   end
   local answer = client.ask('kode/changeSet/undo', params)
@@ -223,17 +225,14 @@ function M.redo()
   if not params then
     return tell('nothing was taken back')
   end
-  -- The request that undoes is the one that undoes the undo: look before which one it would be.
-  local trial =
-    client.ask('kode/changeSet/undo', vim.tbl_extend('force', params, { dryRun = true }))
-  if not trial or #trial.restored == 0 then
-    return tell('it cannot be put back: something of it is there already')
-  end
+  params = vim.tbl_extend('force', params, { direction = 'redo' })
   local answer = client.ask('kode/changeSet/undo', params)
   answer = answer and resolve(params, answer)
   if answer and #answer.restored > 0 then
     table.remove(undone)
     tell(('%d put back'):format(#answer.restored))
+  elseif answer then
+    tell('there is nothing to put back')
   end
 end
 

@@ -1,9 +1,12 @@
 --- Proposed hunks in the buffers they are about: drawn where they stand now, found at the cursor.
 local M = {}
 
+local Fold = require('kode.fold')
 local client = require('kode.client')
+local config = require('kode.config')
 local documents = require('kode.documents')
 local sessions = require('kode.sessions')
+local keys = require('kode.hunk_keys')
 local task = require('kode.task')
 
 local space = vim.api.nvim_create_namespace('kode_review')
@@ -16,6 +19,9 @@ local decided_space = vim.api.nvim_create_namespace('kode_decided')
 
 ---@type table<string, kode.Shown> by hunk id
 local shown = {}
+--- The user knows how: the hint at the first hunk is no longer shown.
+M.decided = false
+
 ---@type table<string, kode.Shown> hunks that were decided, where they stand now
 local decided = {}
 
@@ -39,24 +45,22 @@ local flags = {
 --- The hunks that wait, of all sessions, in the order of their files and in each as they stand.
 ---@return kode.FoldedHunk[]
 function M.waiting()
-  local found, rank = {}, {}
+  local found, rank, place = {}, {}, {}
   for _, session in pairs(sessions.all) do
-    for index, hunk in ipairs(session.fold:proposed()) do
+    for index, hunk in ipairs(session.fold:waiting_hunks()) do
       hunk.session = session
       rank[hunk.path] = math.min(rank[hunk.path] or index, index)
+      place[hunk] = M.row(hunk.hunkId) or hunk.range and hunk.range.start.line or 0
       table.insert(found, hunk)
     end
-  end
-  local function place(hunk)
-    return M.row(hunk.hunkId) or hunk.range and hunk.range.start.line or 0
   end
   table.sort(found, function(a, b)
     if rank[a.path] ~= rank[b.path] then
       return rank[a.path] < rank[b.path]
     elseif a.path ~= b.path then
       return a.path < b.path
-    elseif place(a) ~= place(b) then
-      return place(a) < place(b)
+    elseif place[a] ~= place[b] then
+      return place[a] < place[b]
     end
     return a.hunkId < b.hunkId
   end)
@@ -95,7 +99,7 @@ function M.here()
   for _, hunk in ipairs(M.waiting()) do
     waiting[hunk.hunkId] = hunk
   end
-  local id = vim.b.kode_hunk
+  local id = waiting[vim.b.kode_hunk or ''] and vim.b.kode_hunk
     or at_cursor(shown, space, function(candidate)
       return waiting[candidate] ~= nil
     end)
@@ -111,8 +115,8 @@ function M.applied_here()
   end)
 end
 
-local function new_lines(hunk)
-  local text = (hunk.newText or ''):gsub('\r\n?', '\n')
+local function lines_of(text)
+  text = (text or ''):gsub('\r\n?', '\n')
   local lines = vim.split(text, '\n', { plain = true })
   if lines[#lines] == '' then
     table.remove(lines)
@@ -139,25 +143,28 @@ local function difference(old, new)
   return first, #new - last
 end
 
-local function virtual_line(line, old, tab)
+local function virtual_line(line, old, tab, gone)
+  local group, word = gone and 'KodeOldLine' or 'KodeNew', gone and 'KodeOld' or 'KodeNewText'
   local function plain(text)
     return (text:gsub('\t', (' '):rep(tab)))
   end
-  local rest = { (' '):rep(math.max(0, vim.o.columns - vim.fn.strdisplaywidth(line))), 'KodeNew' }
+  local rest = { (' '):rep(math.max(0, vim.o.columns - vim.fn.strdisplaywidth(line))), group }
   if not old then
-    return { { plain(line), 'KodeNew' }, rest }
+    return { { plain(line), group }, rest }
   end
   local from, to = difference(old, line)
   return {
-    { plain(line:sub(1, from)), 'KodeNew' },
-    { plain(line:sub(from + 1, to)), 'KodeNewText' },
-    { plain(line:sub(to + 1)), 'KodeNew' },
+    { plain(line:sub(1, from)), group },
+    { plain(line:sub(from + 1, to)), { group, word } },
+    { plain(line:sub(to + 1)), group },
     rest,
   }
 end
 
 local function label(hunk, index, total)
-  local parts = { { (' hunk %d of %d '):format(index, total), 'KodeHunk' } }
+  local applied = Fold.is_unkept(hunk)
+  local parts =
+    { { (' %s %d of %d '):format(applied and 'applied' or 'hunk', index, total), 'KodeHunk' } }
   for _, flag in ipairs(hunk.flags or {}) do
     table.insert(parts, { (' %s '):format(flags[flag] or flag), 'KodeFlag' })
   end
@@ -170,34 +177,46 @@ local function label(hunk, index, total)
   return parts
 end
 
+-- Right of the code, and never over it: a narrow window cuts it.
+local label_place = vim.fn.has('nvim-0.11') == 1 and 'eol_right_align' or 'eol'
+
 -- Old lines are struck; below them, or where there are none at their place, stand the new ones.
 local function draw(buffer, hunk, range, index, total)
   local first = range.start.line
   local last = range['end'].line + (range['end'].character > 0 and 1 or 0)
-  local lines, virtual = new_lines(hunk), {}
+  local applied = Fold.is_unkept(hunk)
+  local lines, virtual = lines_of(applied and hunk.oldText or hunk.newText), {}
   local pairs_up = #lines == last - first
   local tab = vim.bo[buffer].tabstop
   for row, line in ipairs(lines) do
     local old = pairs_up
       and vim.api.nvim_buf_get_lines(buffer, first + row - 1, first + row, false)[1]
-    table.insert(virtual, virtual_line(line, old or nil, tab))
+    table.insert(virtual, virtual_line(line, old or nil, tab, applied))
+  end
+  if index == 1 and config.get().review.keys and not M.decided then
+    table.insert(virtual, applied and 1 or #virtual + 1, { { keys.hint(applied), 'KodeDim' } })
   end
   local empty, count = last == first, vim.api.nvim_buf_line_count(buffer)
-  local anchor = math.min(empty and math.max(first - 1, 0) or last - 1, count - 1)
+  local anchor =
+    math.min(empty and math.max(first - 1, 0) or applied and first or last - 1, count - 1)
   local mark = vim.api.nvim_buf_set_extmark(buffer, space, math.min(first, count - 1), 0, {
     end_row = math.min(math.max(last, first), count),
     end_col = 0,
-    hl_group = 'KodeOld',
+    hl_group = not applied and 'KodeOld' or nil,
     virt_text = label(hunk, index, total),
-    virt_text_pos = 'right_align',
+    virt_text_pos = label_place,
     strict = false,
   })
   local marks = { mark }
   if not empty then
-    local rows = { end_row = math.min(last, count) - 1, line_hl_group = 'KodeOldLine' }
+    local rows = {
+      end_row = math.min(last, count) - 1,
+      line_hl_group = applied and 'KodeNew' or 'KodeOldLine',
+    }
     table.insert(marks, vim.api.nvim_buf_set_extmark(buffer, space, first, 0, rows))
   end
-  local added = { virt_lines = virtual, virt_lines_above = empty and first == 0 }
+  local above = applied and not empty or empty and first == 0
+  local added = { virt_lines = virtual, virt_lines_above = above }
   table.insert(marks, vim.api.nvim_buf_set_extmark(buffer, space, anchor, 0, added))
   shown[hunk.hunkId] = { buffer = buffer, mark = mark, marks = marks }
 end
@@ -217,7 +236,7 @@ end
 local function remove(id)
   local at, hunk = shown[id], M.find(id)
   local first, last = extent(at, space)
-  if first and hunk and hunk.state ~= 'proposed' then
+  if first and hunk and not Fold.waits(hunk) then
     local range = { end_row = last, end_col = 0, strict = false }
     local mark = vim.api.nvim_buf_set_extmark(at.buffer, decided_space, first, 0, range)
     decided[id] = { buffer = at.buffer, mark = mark }
@@ -226,6 +245,16 @@ local function remove(id)
     vim.api.nvim_buf_del_extmark(at.buffer, space, mark)
   end
   shown[id] = nil
+end
+
+-- A file that is there already, and that the user has yet to keep: its hunk is all of it.
+local function made(hunk)
+  return hunk.kind == 'create' and Fold.is_unkept(hunk)
+end
+
+local function whole(buffer)
+  local last = { line = vim.api.nvim_buf_line_count(buffer), character = 0 }
+  return { start = { line = 0, character = 0 }, ['end'] = last }
 end
 
 -- Draw all hunks at the places of today. False where a buffer has changed since these were asked for:
@@ -257,12 +286,18 @@ local function place(views)
     for _, file in ipairs(view.files) do
       local buffer = documents.loaded(vim.uri_to_fname(file.uri))
       for _, hunk in ipairs(fitting[buffer] and file.hunks or {}) do
-        if hunk.range and order[hunk.hunkId] and not shown[hunk.hunkId] then
-          draw(buffer, hunk, hunk.range, order[hunk.hunkId], #waiting)
+        local range = hunk.range or made(hunk) and whole(buffer)
+        if range and order[hunk.hunkId] and not shown[hunk.hunkId] then
+          draw(buffer, hunk, range, order[hunk.hunkId], #waiting)
         end
       end
     end
   end
+  local with_hunks = {}
+  for _, at in pairs(shown) do
+    with_hunks[at.buffer] = true
+  end
+  keys.set(with_hunks)
   return current
 end
 
@@ -276,7 +311,7 @@ function M.refresh()
   for _, session in ipairs(vim.tbl_values(sessions.all)) do -- more may come while answers are waited for
     for _, set in ipairs(session.fold:sets()) do
       local wanted = vim.iter(set.hunks):any(function(hunk_id)
-        return session.fold.hunks[hunk_id].state == 'proposed'
+        return Fold.waits(session.fold.hunks[hunk_id])
       end)
       local view = wanted and client.request('kode/changeSet/get', { changeSetId = set.id })
       if view then
@@ -318,8 +353,8 @@ function M.refresh_soon()
   end, 20)
 end
 
--- A window for code: not that of the chat.
-local function code_window()
+--- A window for code: not that of the chat.
+function M.code_window()
   local chat = require('kode.chat')
   local windows =
     vim.list_extend({ 0, vim.fn.win_getid(vim.fn.winnr('#')) }, vim.api.nvim_tabpage_list_wins(0))
@@ -339,6 +374,9 @@ end
 local function preview(hunk)
   local buffer = vim.api.nvim_create_buf(false, true)
   local verbs = { create = 'new file', delete = 'to be deleted', rename = 'to be renamed' }
+  if Fold.is_unkept(hunk) then
+    verbs = { create = 'was made', delete = 'was deleted', rename = 'was renamed' }
+  end
   local name = ('%s (%s)'):format(hunk.path, verbs[hunk.kind] or hunk.kind)
   local text = hunk.kind == 'rename' and hunk.path .. ' → ' .. (hunk.newPath or '')
     or hunk.newText
@@ -355,22 +393,24 @@ local function preview(hunk)
     vim.api.nvim_buf_set_extmark(buffer, space, row, 0, { line_hl_group = group })
   end
   vim.api.nvim_buf_set_extmark(buffer, space, 0, 0, {
-    virt_text = { { ' ' .. name .. ' ', 'KodeHunk' } },
+    virt_text = { { ' ' .. name .. ' ', 'KodeHunk' }, { keys.hint(), 'KodeDim' } },
     virt_text_pos = 'right_align',
   })
+  keys.set({ [buffer] = true }, true)
   return buffer
 end
 
 --- Go to a hunk, in a window for code. Only in a task.
 ---@param hunk kode.FoldedHunk
 function M.go(hunk)
-  local buffer = hunk.kind == 'modify' and documents.open(hunk.uri) or preview(hunk)
-  vim.api.nvim_set_current_win(code_window())
+  local in_text = hunk.kind == 'modify' or made(hunk)
+  local buffer = in_text and documents.open(hunk.uri) or preview(hunk)
+  vim.api.nvim_set_current_win(M.code_window())
   vim.cmd("normal! m'")
   if vim.api.nvim_get_current_buf() ~= buffer then
     vim.api.nvim_win_set_buf(0, buffer)
   end
-  if hunk.kind ~= 'modify' then
+  if not in_text then
     return
   end
   if not shown[hunk.hunkId] then
