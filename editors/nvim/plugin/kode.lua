@@ -4,6 +4,11 @@ if vim.g.loaded_kode then
 end
 vim.g.loaded_kode = 1
 
+if vim.fn.has('nvim-0.10') == 0 then
+  vim.cmd([[command! -nargs=* -range -bang Kode echo 'kode needs Neovim 0.10 or newer']])
+  return
+end
+
 vim.api.nvim_create_user_command('Kode', function(call)
   require('kode.command').run(call)
 end, {

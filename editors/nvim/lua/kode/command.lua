@@ -11,8 +11,8 @@ local function lazy(module)
   end
 end
 
-local chat, decide, review, picker =
-  lazy('kode.chat'), lazy('kode.decide'), lazy('kode.review'), lazy('kode.picker')
+local chat, decide, review = lazy('kode.chat'), lazy('kode.decide'), lazy('kode.review')
+local picker, pages = lazy('kode.picker'), lazy('kode.pages')
 
 -- What opens a session is waited for by the commands behind it: they are about that one.
 local opening = task.queue()
@@ -174,36 +174,42 @@ local function step(direction)
   end)
 end
 
-local function show(name, lines, filetype)
-  vim.cmd('botright new')
-  vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
-  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
-  vim.bo.filetype = filetype or ''
-  pcall(vim.api.nvim_buf_set_name, 0, 'kode://' .. name)
-end
-
 local function context(current, words)
   if words[1] == 'edit' or words[1] == 'undo' then
     return picker('context')(current, words[1] == 'undo')
   end
-  local answer = require('kode.client').ask('kode/context/inspect', { sessionId = current.id })
-  if not answer then
-    return
-  end
-  local lines =
-    { ('%s: %d of %s tokens'):format(answer.model, answer.tokens, answer.window or '?'), '' }
-  for _, part in ipairs(answer.segments) do
-    local head = part.head:gsub('%s+', ' ')
-    table.insert(lines, ('%8d  %-10s  %s'):format(part.tokens, part.origin, head))
-  end
-  show('context', lines)
+  pages('context')(current)
 end
 
-local function doctor()
-  local answer = require('kode.client').ask('kode/doctor')
-  if answer then
-    show('doctor', vim.split(vim.inspect(answer), '\n'), 'lua')
+-- All that the call at the cursor of the chat has answered.
+local function output(current)
+  local buffer, fold = chat('of')(current), current.fold
+  local item = buffer and buffer:item_at(vim.fn.line('.') - 1)
+  local result = item and item.block and fold.blocks[fold.results[item.block.id] or '']
+  if not result then
+    return tell('there is no output here; go to a call in the chat')
   end
+  pages('output')(result)
+end
+
+-- `kode-sidecar setup` asks for a key and saves it; the process that runs has read the old ones.
+local function key()
+  local process = require('kode.process')
+  local command, problem = process.command()
+  if not command then
+    return vim.notify('kode: ' .. problem, vim.log.levels.ERROR)
+  end
+  local env = require('kode.config').get().env
+  vim.cmd('botright new')
+  vim.fn.termopen(process.program(command, { 'setup' }), {
+    env = next(env) and env or nil,
+    on_exit = function(_, code)
+      if code == 0 and process.client() then
+        process.stop(true)
+      end
+    end,
+  })
+  vim.cmd.startinsert()
 end
 
 local verbs = {
@@ -286,6 +292,7 @@ local verbs = {
   end),
   model = pick('model'),
   mode = pick('mode'),
+  effort = pick('effort'),
   budget = pick('budget'),
   mcp = function()
     picker('servers')()
@@ -322,7 +329,26 @@ local verbs = {
   log = function()
     vim.cmd('tabedit ' .. vim.fn.fnameescape(vim.lsp.get_log_path()))
   end,
-  doctor = doctor,
+  doctor = function()
+    pages('doctor')()
+  end,
+  usage = function()
+    pages('usage')()
+  end,
+  skills = function()
+    pages('skills')()
+  end,
+  output = with_session(output),
+  memory = function()
+    picker('memory')()
+  end,
+  permissions = pick('permissions'),
+  trust = function()
+    if require('kode.client').ask('kode/workspace/setTrust', { trusted = true }) then
+      tell('this folder is trusted until the sidecar ends')
+    end
+  end,
+  key = key,
   demo = function()
     require('kode.demo').run()
   end,

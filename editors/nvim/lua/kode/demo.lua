@@ -4,7 +4,7 @@ local M = {}
 local process = require('kode.process')
 local task = require('kode.task')
 
-local PROMPT = 'The total of the receipt is wrong. Please mend src/receipt.js.'
+local PROMPT = 'The total of the receipt is wrong. Please fix src/receipt.js.'
 
 -- What `demo --serve-model` prints: the folder in a comment, the environment as NAME=value.
 local function parse(text)

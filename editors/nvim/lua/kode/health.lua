@@ -1,17 +1,12 @@
---- `:checkhealth kode`: what is missing, and how to mend it.
+--- `:checkhealth kode`: what is missing, and how to fix it.
 local M = {}
 
-local config = require('kode.config')
-local health = vim.health
-local process = require('kode.process')
+local health = vim.health or require('health')
+local config, process
 
 local function check_neovim()
   health.start('Neovim')
-  if vim.fn.has('nvim-0.10') == 1 then
-    health.ok(tostring(vim.version()))
-  else
-    health.error('Neovim is too old', { 'Install Neovim 0.10 or newer.' })
-  end
+  health.ok(tostring(vim.version()))
   if pcall(vim.treesitter.language.inspect, 'markdown') then
     health.ok('the markdown parser is there')
   else
@@ -78,6 +73,11 @@ local function check_running()
 end
 
 function M.check()
+  if vim.fn.has('nvim-0.10') == 0 then
+    local report = health.error or health.report_error
+    return report('kode needs Neovim 0.10 or newer')
+  end
+  config, process = require('kode.config'), require('kode.process')
   check_neovim()
   check_options()
   check_program()

@@ -53,9 +53,12 @@ function M.sessions(query)
   if #found == 0 then
     return vim.notify('kode: there is no session' .. (query and ' with ' .. query or ''))
   end
+  found = vim.tbl_filter(function(session)
+    return session.title ~= '' or session.draft ~= '' or sessions.all[session.sessionId] ~= nil
+  end, found) -- the others hold nothing
   local items = vim.tbl_map(function(session)
     local open = sessions.all[session.sessionId] and '● ' or '  '
-    local title = session.title ~= '' and session.title or '(no title)'
+    local title = session.title ~= '' and session.title or 'New session ' .. session.draft
     local told = ('%s%s%s  · %s · %s'):format(
       open,
       session.kind and session.kind .. ': ' or '',
@@ -252,6 +255,10 @@ end
 local modes = {
   { name = 'review', label = 'review: edits wait for you, the turn goes on' },
   { name = 'ask', label = 'ask: the turn waits for your decision' },
+  {
+    name = 'keep',
+    label = 'keep: edits are applied and saved at once, then you keep or undo them',
+  },
   { name = 'auto', label = 'auto: edits are applied at once, to be undone' },
   { name = 'plan', label = 'plan: no edits' },
 }
@@ -262,6 +269,77 @@ function M.mode(session)
   local choice = choose(modes, 'Mode', 'kode_mode')
   if choice then
     client.ask('kode/session/update', { sessionId = session.id, mode = choice.name })
+  end
+end
+
+local efforts = {
+  { name = vim.NIL, label = 'as the model does by itself' },
+  { name = 'off', label = 'off: no thinking' },
+  { name = 'low', label = 'low' },
+  { name = 'medium', label = 'medium' },
+  { name = 'high', label = 'high' },
+  { name = 'max', label = 'max' },
+}
+
+--- Choose how hard the model thinks.
+---@param session kode.Session
+function M.effort(session)
+  local choice = choose(efforts, 'Effort', 'kode_effort')
+  if choice then
+    client.ask('kode/session/update', { sessionId = session.id, effort = choice.name })
+  end
+end
+
+--- What the agent remembers: accept a suggestion, or forget one.
+function M.memory()
+  local answer = client.ask('kode/memory/list')
+  if not answer then
+    return
+  elseif #answer.memories == 0 then
+    return vim.notify('kode: nothing is remembered')
+  end
+  for _, memory in ipairs(answer.memories) do
+    memory.waits = memory.state == 'candidate'
+    memory.label = (memory.waits and '? ' or '· ') .. clip(memory.content, 100)
+  end
+  local memory = choose(answer.memories, 'Memory', 'kode_memory')
+  local verbs = { { name = 'reject', label = 'Forget it' } }
+  if memory and memory.waits then
+    table.insert(verbs, 1, { name = 'accept', label = 'Remember it' })
+  end
+  local verb = memory and choose(verbs, clip(memory.content, 60), 'kode_memory_verb')
+  if verb then
+    local decision = { memoryId = memory.memoryId, action = verb.name }
+    client.ask('kode/memory/decide', { decisions = { decision } })
+  end
+end
+
+local effects = {
+  { name = 'allow', label = 'Allow it' },
+  { name = 'ask', label = 'Ask each time' },
+  { name = 'deny', label = 'Deny it' },
+  { name = vim.NIL, label = 'Remove the rule' },
+}
+
+--- The rules that answer for the user in a session: change one, or remove it.
+---@param session kode.Session
+function M.permissions(session)
+  local answer = client.ask('kode/permission/list', { sessionId = session.id })
+  for _, rule in ipairs(answer and answer.rules or {}) do
+    rule.label = ('%-5s %s %s  · %s'):format(rule.effect, rule.tool, rule.pattern, rule.reason)
+  end
+  local rule = answer and choose(answer.rules, 'Permissions', 'kode_permissions')
+  if rule and rule.source == 'builtIn' then
+    return vim.notify('kode: this rule is built in and cannot be changed')
+  end
+  local effect = rule and choose(effects, rule.label, 'kode_permissions_verb')
+  if effect then
+    client.ask('kode/permission/set', {
+      sessionId = session.id,
+      tool = rule.tool,
+      pattern = rule.pattern,
+      effect = effect.name,
+    })
   end
 end
 
