@@ -35,8 +35,8 @@ local groups = {
 }
 
 local flags = {
-  unread = 'changes lines that the model was not shown',
-  staleRead = 'changes lines that changed after the model read them',
+  unread = 'not read by the model',
+  staleRead = 'changed since the model read it',
   sensitive = 'can run code later',
   runsInBuild = 'runs when you build or test',
   invisibleCharacters = 'has hidden characters',
