@@ -16,6 +16,7 @@ test("code is highlighted where the language is known, and escaped where it is n
 test("a file with a line is a link, in text and in code, and nothing else is", () => {
   const places = (text: string): string[] => [...render(text).matchAll(/data-place="([^"]*)"/g)].map(([, place]) => place ?? "");
   assert.deepEqual(places("See src/a b.py:12, `茶/菜单.ts:3-9` and C:\\\\x\\\\y.c:7:2."), ["b.py:12", "茶/菜单.ts:3-9", "C:\\x\\y.c:7:2"]);
+  assert.doesNotMatch(render("tea.py, main.rs:1 and a@b.de, but https://example.org"), /href="(?!#|https:\/\/example)/);
   assert.deepEqual(places("at 12:30, localhost:80, `a: 1`, [go](https://example.org/a.py:3)"), []);
 });
 

@@ -31,6 +31,7 @@ const plain = new MarkdownIt({ html: false, linkify: true }).disable("image").us
 
 /** Places become links, in text and in inline code; not inside other links. */
 function linkPlaces(markdown: InstanceType<typeof MarkdownIt>): void {
+  markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false }); // `tea.py` is no host in Paraguay
   const { text, code_inline: code } = markdown.renderer.rules;
   const linked = (html: string): string => html.replace(PLACE, (place) => `<a href="#" data-place="${place}">${place}</a>`);
   const inLink = (tokens: { type: string }[], index: number): boolean =>
