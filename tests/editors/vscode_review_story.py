@@ -63,7 +63,8 @@ async def decided(window: Window, left: int) -> None:
 
 
 LENSES = """(wanted) => [...document.querySelectorAll('.multiDiffEditor .codelens-decoration a')]
-  .filter((lens) => lens.textContent.includes('Accept')).length === wanted"""
+  .filter((lens) => lens.textContent.includes('Accept') && lens.checkVisibility())
+  .length === wanted"""
 
 
 async def test_all_edits_stand_in_one_comparison(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ export class Review implements vscode.Disposable {
         this.update();
         if (what === "changes") this.moved(this.waiting().filter(isToKeep)); // where they stand is only known when asked
       }),
-      vscode.workspace.onDidChangeTextDocument(({ document }) => document.uri.scheme.startsWith("kode-") || this.moved(this.waiting(document.uri))),
+      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (contentChanges.length && document.uri.scheme === "file") this.moved(this.waiting(document.uri)); // saving is told here, too
+      }),
       vscode.window.onDidChangeActiveTextEditor(() => this.update()),
     ];
   }
