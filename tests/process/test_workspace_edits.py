@@ -34,7 +34,7 @@ PLAIN = profile("plain", resourceOperations=ALL)
 
 
 def sent(edit: DocumentEdit | FileEdit, client: ClientProfile) -> dict[str, Any]:
-    return apply_edit_params(edit, client)["edit"]
+    return apply_edit_params([edit], client)["edit"]
 
 
 @pytest.mark.parametrize("client", [VS_CODE, NEOVIM, EGLOT, HELIX, ZED])

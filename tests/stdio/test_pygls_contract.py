@@ -20,8 +20,8 @@ from kode_sidecar.servers.lsp.standard_lane import (
 FAST_LANE = {
     *("initialize", "shutdown", "exit"),
     *(f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")),
+    *(f"notebookDocument/{name}" for name in ("didOpen", "didChange", "didClose")),
 }
-NOT_SERVED = {f"notebookDocument/{name}" for name in ("didOpen", "didChange", "didClose")}
 
 
 def server() -> tuple[KodeProtocol, list[bytes], list[str]]:
@@ -67,7 +67,7 @@ def test_what_is_overridden_or_called_is_there() -> None:
 def test_the_lane_knows_what_pygls_serves() -> None:
     protocol, _, _ = server()
     served = {*protocol.fm.features, *protocol.fm.builtin_features}
-    assert served == {*STANDARD_NOTIFICATIONS} | STANDARD_REQUESTS | FAST_LANE | NOT_SERVED
+    assert served == {*STANDARD_NOTIFICATIONS} | STANDARD_REQUESTS | FAST_LANE
     for method in STANDARD_REQUESTS:
         assert "id" in inspect.signature(types.METHOD_TO_TYPES[method][0]).parameters
     for method in STANDARD_NOTIFICATIONS:

@@ -94,7 +94,7 @@ async def _created(rng: random.Random, root: Path, encoding: str) -> list[Emitte
 
 def _wire(edit: DocumentEdit | FileEdit) -> dict[str, Any]:
     """As JSON, without the version: the applier has only one."""
-    return msgspec.json.decode(msgspec.json.encode(apply_edit_params(edit, Client())["edit"]))
+    return msgspec.json.decode(msgspec.json.encode(apply_edit_params([edit], Client())["edit"]))
 
 
 def _text(rng: random.Random) -> str:

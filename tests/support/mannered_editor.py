@@ -85,6 +85,10 @@ class ManneredEditor(ClientEditor):
         self.client.notify("textDocument/didOpen", buffer.did_open())
         return buffer
 
+    def hold(self, buffer: Buffer) -> None:
+        """Hold a buffer that a test reports to the server itself."""
+        self._buffers[canonical_key(buffer.uri)] = buffer
+
     async def apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
         manners, answer = self.manners, {"applied": True}
         if manners.before_edit:

@@ -27,7 +27,8 @@ async function save(wanted: SaveDocumentsParams["documents"]): Promise<string[]>
   for (const { uri, version } of wanted) {
     const name = vscode.Uri.parse(uri, true).toString();
     const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === name);
-    if (document?.version === version && (await document.save())) saved.push(uri);
+    const notebook = vscode.workspace.notebookDocuments.find((one) => one.uri.toString() === name);
+    if (notebook ? await notebook.save() : document?.version === version && (await document.save())) saved.push(uri);
   }
   return saved;
 }

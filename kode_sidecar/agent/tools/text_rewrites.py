@@ -111,10 +111,24 @@ def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
     Says also whether its lines may be accepted one by one: not those of cells that come, go or
     move. Raises KodeError where no notebook would be left.
     """
+    name = document.path.name if document.path else document.uri
+    if document.notebook_type and not document.is_notebook:
+        raise refusal(
+            "notebook",
+            f"{name} is open as a notebook of the kind {document.notebook_type}, which takes no "
+            "edit of its text. Ask the user to close it, or say what to change.",
+        )
     if not document.is_notebook:
         return shown, True
     try:
-        return read_notebook(before).with_text(shown)
+        held, same_cells = read_notebook(before).with_text(shown)
+        if document.notebook_type and not same_cells:
+            raise refusal(
+                "notebook",
+                f"{name} is open as a notebook: only the sources of the cells that it has can be "
+                "changed from here. Ask the user to add, move or delete cells, or to close it.",
+            )
+        return held, same_cells
     except NotebookError as error:
         why = error
     try:
@@ -122,7 +136,6 @@ def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
             return new_notebook(shown), False
     except NotebookError as error:
         why = error
-    name = document.path.name if document.path else document.uri
     raise refusal("notebook", f"{name} is a notebook, and would be none any more. {why}")
 
 

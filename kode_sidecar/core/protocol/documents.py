@@ -50,6 +50,63 @@ class DidCloseParams(Struct, frozen=True, kw_only=True, rename="camel"):
     text_document: TextDocumentRef
 
 
+class NotebookCellRef(Struct, frozen=True, kw_only=True):
+    """LSP `NotebookCell`: its kind, and the URI of the document with its source."""
+
+    kind: int
+    document: str
+
+
+class NotebookDocument(Struct, frozen=True, kw_only=True, rename="camel"):
+    uri: str
+    notebook_type: str = ""
+    cells: tuple[NotebookCellRef, ...] = ()
+
+
+class DidOpenNotebookParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    notebook_document: NotebookDocument
+    cell_text_documents: tuple[TextDocumentItem, ...] = ()
+
+
+class NotebookCellArrayChange(Struct, frozen=True, kw_only=True, rename="camel"):
+    start: int
+    delete_count: int
+    cells: tuple[NotebookCellRef, ...] | None = None
+
+
+class NotebookStructureChange(Struct, frozen=True, kw_only=True, rename="camel"):
+    array: NotebookCellArrayChange
+    did_open: tuple[TextDocumentItem, ...] | None = None
+
+
+class CellTextChange(Struct, frozen=True, kw_only=True):
+    document: TextDocumentRef
+    changes: tuple[ContentChange, ...]
+
+
+class NotebookCellsChange(Struct, frozen=True, kw_only=True, rename="camel"):
+    structure: NotebookStructureChange | None = None
+    data: tuple[NotebookCellRef, ...] | None = None
+    text_content: tuple[CellTextChange, ...] | None = None
+
+
+class NotebookChange(Struct, frozen=True, kw_only=True):
+    cells: NotebookCellsChange | None = None
+
+
+class DidChangeNotebookParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    notebook_document: TextDocumentRef
+    change: NotebookChange
+
+
+class DidSaveNotebookParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    notebook_document: TextDocumentRef
+
+
+class DidCloseNotebookParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    notebook_document: TextDocumentRef
+
+
 class OpenDocumentParams(Struct, frozen=True, kw_only=True):
     """Open a file inside an open folder."""
 

@@ -207,15 +207,21 @@ def position_encoding(client_capabilities: Object) -> str:
     return "utf-16"
 
 
+NOTEBOOK_SYNC: Object = {"notebookSelector": [{"notebook": "*"}], "save": True}
+"""All notebooks: those of another kind than Jupyter's are not edited as text."""
+
+
 def _server_capabilities(client: Object) -> Object:
     sync: Object = {"openClose": True, "change": TEXT_SYNC_INCREMENTAL, "save": True}
     asked = as_object(as_object(client.get("textDocument")).get("synchronization"))
     for name in ("willSave", "willSaveWaitUntil"):
         if asked.get(name) is not None:
             sync[name] = False
+    notebooks = client.get("notebookDocument")
     return {
         "positionEncoding": position_encoding(client),
         "textDocumentSync": sync,
+        **({"notebookDocumentSync": NOTEBOOK_SYNC} if notebooks is not None else {}),
         "executeCommandProvider": {"commands": [DOCTOR_COMMAND]},
         "workspace": {
             "workspaceFolders": {"supported": True, "changeNotifications": True},

@@ -79,13 +79,17 @@ class Notebook:
         last = len(self.cells) == after
         return first, count if last else self.json.count("\n", 0, self.cells[after].start)
 
+    def with_cells(self, cells: "Sequence[NotebookCell]") -> str:
+        """Return the JSON with these cells; those of a known name stay but for their source."""
+        return _Writer(self).with_cells(cells)
+
     def with_text(self, shown: str) -> tuple[str, bool]:
         """Return the JSON with these cells, and whether only their sources changed.
 
         Raises NotebookError.
         """
         wanted = _parsed(shown, self.fence)
-        written = _Writer(self).with_cells(wanted)
+        written = self.with_cells(wanted)
         read = [(cell.kind, cell.source) for cell in read_notebook(written).cells]
         if read != [(cell.kind, cell.source) for cell in wanted]:
             raise NotebookError("Its JSON is written in a way that cannot be edited by cells.")
@@ -226,7 +230,7 @@ class _Writer:
         self._indent = 2 * self._unit if at is None else self._indent_at(at)
 
     def with_cells(self, wanted: Sequence[NotebookCell]) -> str:
-        """Return the JSON with these cells; those of a known name stay but for their source."""
+        """See `Notebook.with_cells`."""
         old = {cell.name: cell for cell in self._book.cells}
         taken = {cell.name for cell in wanted if cell.name in old}
         texts: list[str] = []

@@ -110,8 +110,9 @@ class Document:
     `uri` is as the editor wrote it (made from the path for a file read from disk), `key` its
     canonical form. `version` is None for a text read from disk. `encoding` (a codec's name) and
     `bom` describe the bytes on disk, not the text; `saved_as` is the codec that the editor named,
-    or "". `status` is that of the file when its text was read from disk. While `synced` is
-    false the text must not be used; `unsynced_reason` says why. Lines end only where LSP says so.
+    or "". `notebook_type` is that of a notebook which the editor holds as cells. `status` is that
+    of the file when its text was read from disk. While `synced` is false the text must not be used;
+    `unsynced_reason` says why. Lines end only where LSP says so.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class Document:
         self._charset = charset
         self.saved_as = ""
         self.differs_from_disk = False
+        self.notebook_type = ""
         self.bom = bom
         self.is_open = is_open
         self.status = status

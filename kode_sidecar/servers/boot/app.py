@@ -158,7 +158,7 @@ class _App:
             usage=UsageReport(folders.store),
         )
         serve(connection, {**sessions.by_method, **self._process_handlers()})
-        serve_documents(connection, self._documents)
+        self._editor.notebooks = serve_documents(connection, self._documents)
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:

@@ -99,14 +99,21 @@ class ClientProfile:
 _ANNOTATION = "kode"
 
 
-def apply_edit_params(edit: DocumentEdit | FileEdit, client: ClientProfile) -> dict[str, Any]:
-    """Return the params of `workspace/applyEdit`; file edits need `client.document_changes`."""
-    if isinstance(edit, FileEdit):
-        return {"label": edit.label, "edit": _file_edit(edit, client)}
+def apply_edit_params(
+    edits: Sequence[DocumentEdit | FileEdit], client: ClientProfile
+) -> dict[str, Any]:
+    """Return the params of `workspace/applyEdit`: one edit of a file, or those of some texts.
+
+    Edits of a file need `client.document_changes`.
+    """
+    label = edits[0].label if edits else ""
+    if len(edits) == 1 and isinstance(edits[0], FileEdit):
+        return {"label": label, "edit": _file_edit(edits[0], client)}
+    texts = [edit for edit in edits if isinstance(edit, DocumentEdit)]
     if not client.document_changes:
-        return {"label": edit.label, "edit": {"changes": {edit.uri: edit.edits}}}
-    change = _text_change(edit.uri, edit.version, edit.edits)
-    return {"label": edit.label, "edit": {"documentChanges": [change]}}
+        return {"label": label, "edit": {"changes": {edit.uri: edit.edits for edit in texts}}}
+    changes = [_text_change(edit.uri, edit.version, edit.edits) for edit in texts]
+    return {"label": label, "edit": {"documentChanges": changes}}
 
 
 def _file_edit(edit: FileEdit, client: ClientProfile) -> dict[str, Any]:

@@ -161,11 +161,11 @@ def encode_error(request_id: MessageId | None, error: KodeError) -> bytes:
 
 
 def document_uri(params: Raw | UnsetType) -> str | None:
-    """Return `textDocument.uri` from params that did not decode, None if it cannot be found."""
+    """Return the document's URI from params of its sync that did not decode, or None."""
     try:
         value: Any = read_json(b"{}" if params is UNSET else bytes(params))
-        uri = value["textDocument"]["uri"]
-    except (BadMessage, KeyError, TypeError):
+        uri = (value.get("textDocument") or value["notebookDocument"])["uri"]
+    except (BadMessage, KeyError, TypeError, AttributeError):
         return None
     return uri if isinstance(uri, str) else None
 

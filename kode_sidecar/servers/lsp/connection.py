@@ -28,7 +28,9 @@ _CANCEL_SECONDS = 0.3
 _MOST_FAULTS = 200
 _WARNING = 2  # LSP's MessageType
 _SYNC_METHODS = frozenset(
-    f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")
+    f"{kind}/{name}"
+    for kind in ("textDocument", "notebookDocument")
+    for name in ("didOpen", "didChange", "didSave", "didClose")
 )
 
 

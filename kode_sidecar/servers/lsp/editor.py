@@ -25,6 +25,7 @@ from kode_sidecar.core.protocol.questions import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp.client_profile import ClientProfile, apply_edit_params
 from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.notebooks import OpenNotebooks
 from kode_sidecar.servers.lsp.turn_progress import TurnProgress
 
 _WARNING, _INFO = 2, 3  # LSP MessageType
@@ -54,6 +55,7 @@ class LspEditor:
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
         self._connection = connection
         self._client = client
+        self.notebooks: OpenNotebooks | None = None
         self._progress = TurnProgress(connection) if client.work_done_progress else None
         self._max_inline_bytes = client.max_inline_bytes
         self.publish_delta = connection.notify_delta
@@ -81,10 +83,18 @@ class LspEditor:
         return event if block is event.block else msgspec.structs.replace(event, block=block)
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """Send `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
+        """Send `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied.
+
+        An edit of a notebook that the editor holds as cells becomes one of their texts.
+        """
+        edits: Sequence[DocumentEdit | FileEdit] | str = [edit]
+        if isinstance(edit, DocumentEdit) and self.notebooks and self.notebooks.find(edit.uri):
+            edits = self.notebooks.cell_edits(edit)
+        if isinstance(edits, str):
+            return ApplyAnswer(applied=False, reason=edits)
         try:
             result = await self._connection.request(
-                "workspace/applyEdit", apply_edit_params(edit, self._client), _ApplyResult
+                "workspace/applyEdit", apply_edit_params(edits, self._client), _ApplyResult
             )
         except KodeError as error:
             return ApplyAnswer(applied=False, reason=error.message)

@@ -18,9 +18,13 @@ from kode_sidecar.agent.sessions import (
 )
 from kode_sidecar.core.protocol.change_set import UndoParams, undo_scope
 from kode_sidecar.core.protocol.documents import (
+    DidChangeNotebookParams,
     DidChangeParams,
+    DidCloseNotebookParams,
     DidCloseParams,
+    DidOpenNotebookParams,
     DidOpenParams,
+    DidSaveNotebookParams,
     DidSaveParams,
 )
 from kode_sidecar.core.protocol.methods import METHODS
@@ -29,6 +33,7 @@ from kode_sidecar.core.protocol.questions import PermissionListResult, Permissio
 from kode_sidecar.core.protocol.turn import TurnCancelParams, TurnCancelResult
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.notebooks import OpenNotebooks
 from kode_sidecar.servers.lsp.requests import HandlerReply
 
 if TYPE_CHECKING:  # loaded with the agent
@@ -47,8 +52,8 @@ def serve(connection: Connection, handlers: Mapping[str, Handler]) -> None:
             register(method.name, method.params, handlers[method.name])
 
 
-def serve_documents(connection: Connection, documents: Documents) -> None:
-    """Serve document sync."""
+def serve_documents(connection: Connection, documents: Documents) -> OpenNotebooks:
+    """Serve document sync, and that of notebooks, which are returned."""
 
     def did_open(params: DidOpenParams) -> None:
         item = params.text_document
@@ -68,6 +73,13 @@ def serve_documents(connection: Connection, documents: Documents) -> None:
     connection.on_notification("textDocument/didChange", DidChangeParams, did_change)
     connection.on_notification("textDocument/didSave", DidSaveParams, did_save)
     connection.on_notification("textDocument/didClose", DidCloseParams, did_close)
+    notebooks = OpenNotebooks(documents)
+    serve = connection.on_notification
+    serve("notebookDocument/didOpen", DidOpenNotebookParams, notebooks.opened)
+    serve("notebookDocument/didChange", DidChangeNotebookParams, notebooks.changed)
+    serve("notebookDocument/didSave", DidSaveNotebookParams, notebooks.saved)
+    serve("notebookDocument/didClose", DidCloseNotebookParams, notebooks.closed)
+    return notebooks
 
 
 def ping(params: PingParams) -> PingResult:

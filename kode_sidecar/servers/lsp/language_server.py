@@ -140,7 +140,14 @@ def build_language_server(
     """Build a server that has seen the client's `initialize`. Takes tens of milliseconds."""
     # pygls logs whole bodies and tracebacks; errors go to `log` instead.
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
-    server = KodeLanguageServer(SERVER_NAME, __version__, protocol_cls=KodeProtocol)
+    server = KodeLanguageServer(
+        SERVER_NAME,
+        __version__,
+        protocol_cls=KodeProtocol,
+        notebook_document_sync=types.NotebookDocumentSyncOptions(
+            [types.NotebookDocumentFilterWithNotebook("*")], save=True
+        ),
+    )
     server.log = log
     protocol = cast(KodeProtocol, server.protocol)
     protocol.requests, protocol.put, protocol.log = requests, put, log
