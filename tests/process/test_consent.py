@@ -10,7 +10,7 @@ import pytest
 from kode_sidecar.core.text.shown_text import hides_nothing
 from tests.process.test_mcp import RAW, call, choose, configure, home, name_server, raw, results
 from tests.support.model_script import answer, text, tool_call
-from tests.support.sidecar import World, sidecar
+from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 __all__ = ["home"]
 
@@ -130,6 +130,24 @@ async def test_the_folder_of_a_command_is_part_of_the_question(home: Path, tmp_p
         assert question_of(world)["title"] == f"Run {shown}"
         assert question_of(world)["subject"] == shown
         assert "diff" not in question_of(world)
+
+
+async def test_an_answer_about_a_command_can_be_changed(home: Path, tmp_path: Path) -> None:
+    environment = configure(home, {})
+    script = [answer(tool_call("run_command", {"argv": ["git", "status"]})), DONE] * 4
+    async with sidecar(script, roots=[tmp_path], environment=environment) as world:
+        world.editor.answer_permission = choose("allow_session")
+        session = await world.session()
+        rule = {"sessionId": session.session_id, "tool": "run_command", "pattern": "git status"}
+        for effect, questions in (("allow", 1), ("deny", 1), ("ask", 2), (None, 3)):
+            if effect != "allow":
+                params = {**rule, "effect": effect}
+                await world.client.request("kode/permission/set", params, HANG_SECONDS)
+            await world.turn(session, "go")
+            assert len(world.editor.asked) == questions, effect
+        ended = [event["block"] for event in world.events() if event["type"] == "block.completed"]
+        status = [block["status"] for block in ended if block["type"] == "tool_result"]
+        assert [one == "denied" for one in status] == [False, True, False, False]
 
 
 async def test_a_long_command_is_shown_a_word_a_line(home: Path, tmp_path: Path) -> None:

@@ -79,6 +79,10 @@ class PermissionRules:
             raise invalid_at("$.pattern", f"there are {MAX_RULES} rules already; remove some.")
         self._rules[rule.tool, rule.pattern] = _Standing(rule, source, reason, now)
 
+    def has(self, tool: str, pattern: str) -> bool:
+        """Return whether there is a rule for exactly this tool and pattern."""
+        return (tool, pattern) in self._rules
+
     def remove(self, tool: str, pattern: str) -> None:
         """Remove the rule of a tool and a pattern, if there is one."""
         self._rules.pop((tool, pattern), None)
@@ -161,9 +165,10 @@ class PermissionGate:
         if effect is None:
             self._rules.remove(tool, pattern)
             return
-        if tool.partition(":")[0] not in EDIT_TOOLS:
+        if tool.partition(":")[0] not in EDIT_TOOLS and not self._rules.has(tool, pattern):
             asked = ", ".join(sorted(EDIT_TOOLS))
-            raise invalid_at("$.tool", f"permission is never asked for {tool!r}, only for {asked}.")
+            text = f"a rule for {tool!r} begins with an answer of the user; set one for {asked}."
+            raise invalid_at("$.tool", text)
         reason = "Set by the editor with kode/permission/set."
         self._rules.add(Rule(tool, pattern, effect), "client", reason, self._now())
 
