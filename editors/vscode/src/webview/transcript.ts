@@ -22,6 +22,9 @@ export class Transcript {
   private arranged = "";
   /** The end stays in sight until the user goes back by their own hand. */
   private following = true;
+  private readonly seconds = h("span");
+  private counted: string | undefined;
+  private clock: ReturnType<typeof setInterval> | undefined;
   private byHand = false;
 
   constructor(
@@ -125,6 +128,7 @@ export class Transcript {
     const lines: HTMLElement[] = [];
     const again = (text: string): HTMLElement => button(text, () => this.post({ type: "send", text: "", attachments: [] }), { class: "secondary" });
     const setKey = lastTurn?.error?.code === "AuthRequired" && button(t("Set a key"), () => this.post({ type: "command", command: "kode.setKey" }), { class: "primary" });
+    this.count(turnId);
     if (turnId) lines.push(h("div", { class: "working", text: fold.pending.size ? t("Waits for your answer") : (waiting?.message ?? t("Working …")) }));
     else if (lastTurn?.stopReason === "error" || lastTurn?.error) lines.push(h("div", { class: "failed" }, h("span", { text: lastTurn.error?.message ?? t("The turn failed.") }), setKey, again(t("Try again"))));
     else if (lastTurn?.stopReason === "cancelled") lines.push(h("div", { class: "faint" }, h("span", { text: t("Stopped.") }), again(t("Go on"))));
@@ -133,7 +137,19 @@ export class Transcript {
     for (const notice of fold.notices.filter(({ level }) => level === "warning" || level === "error").slice(-3)) lines.push(h("div", { class: "notice", text: notice.message }));
     const key = lines.map((line) => line.textContent).join("\n");
     if (this.ending.dataset.key !== key) this.ending.replaceChildren(...lines);
+    if (turnId && this.seconds.parentElement !== this.ending.firstElementChild) this.ending.firstElementChild?.append(this.seconds);
     this.ending.dataset.key = key;
+  }
+
+  /** How long the turn has been at work. */
+  private count(turnId: string | undefined): void {
+    if (turnId !== this.counted) {
+      clearInterval(this.clock);
+      const since = Date.now();
+      setText(this.seconds, "");
+      if (turnId) this.clock = setInterval(() => setText(this.seconds, ` · ${Math.round((Date.now() - since) / 1000)} s`), 1000);
+    }
+    this.counted = turnId;
   }
 
   private showMore(): void {
