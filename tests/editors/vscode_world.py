@@ -274,6 +274,8 @@ async def vscode(
             )
             page = await context.new_page()
             page.set_default_timeout(WAIT_MS)
+            if chinese:
+                await page.add_init_script("globalThis._VSCODE_NLS_LANGUAGE = 'zh-cn';")
             await page.goto(f"http://127.0.0.1:{port}/?folder={project}")
             # With the icon the commands are there, too.
             await page.locator(".activitybar [aria-label='kode']").first.wait_for()
