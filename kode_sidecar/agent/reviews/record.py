@@ -23,13 +23,16 @@ REVIEW_FILE = "review.json"
 class ReviewRecord(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the reviews of a session came to. `texts` are those at which the lines are right.
 
-    `not_reviewed` names what the latest review did not look at, with the reason.
+    `not_reviewed` names what the latest review did not look at, with the reason; `missed` of them
+    are not left out by rule, such as generated files. `request` is what it was to review.
     """
 
     findings: tuple[ReviewFinding, ...] = ()
     texts: dict[str, str] = {}
     not_reviewed: tuple[str, ...] = ()
+    missed: int = 0
     summary: str = ""
+    request: str = ""
 
 
 def read_review(folder: Path) -> ReviewRecord | None:

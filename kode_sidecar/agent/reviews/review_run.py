@@ -5,16 +5,15 @@ or one beyond the limit never reaches the user, and what nobody looked at is nam
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import count
 
 import msgspec
 
 from kode_sidecar.agent.reviews.contracts import ReviewLimits, ReviewPlace, ReviewServices
 from kode_sidecar.agent.reviews.report_tools import (
     ReportedFinding,
+    ReportedPlace,
     Verdict,
     report_review_tool,
     report_verdicts_tool,
@@ -23,7 +22,15 @@ from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch
 from kode_sidecar.agent.scouts.contracts import ExploreRequest, ExploreTask
 from kode_sidecar.agent.tools.changed_files import ChangedFiles, DiffedFile
 from kode_sidecar.agent.tools.changes import ChangesParams, changes_tool
-from kode_sidecar.core.domain.finding import QuotedPlace, ReviewFinding, located, merged
+from kode_sidecar.core.domain.finding import (
+    SEVERITIES,
+    QuotedPlace,
+    ReviewFinding,
+    is_same,
+    located,
+    merged,
+    united,
+)
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall
 from kode_sidecar.core.text.shown_text import strip_line_numbers
 from kode_sidecar.errors import KodeError
@@ -38,6 +45,7 @@ class Reviewed:
     findings: list[ReviewFinding] = field(default_factory=list[ReviewFinding])
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     not_reviewed: list[str] = field(default_factory=list[str])
+    missed: int = 0
     paths: list[str] = field(default_factory=list[str])
 
     def drop(self, why: str, count: int = 1) -> None:
@@ -62,7 +70,10 @@ def parts_of(files: Sequence[DiffedFile], limits: ReviewLimits) -> list[list[Dif
 
 
 class ReviewRun:
-    """Runs one review once."""
+    """Runs one review once. A part is read, then checked, so its findings are there early.
+
+    `found` is called after each part, with what the review came to so far.
+    """
 
     def __init__(
         self,
@@ -71,94 +82,88 @@ class ReviewRun:
         call: ToolCall,
         place: ReviewPlace,
         services: ReviewServices,
+        found: Callable[[Reviewed], None],
         on_purpose: Sequence[str] = (),
+        *,
+        nits: bool,
     ) -> None:
         self._params = params
         self._focus = focus
         self._call = call
         self._place = place
         self._services = services
+        self._found = found
         self._on_purpose = on_purpose
-        self._done = Reviewed()
+        self._nits = nits
+        self.done = Reviewed()
+        self._waiting: list[Sequence[DiffedFile]] = []
         self._places = asyncio.Semaphore(MAX_TASKS)
-        self._texts: dict[str, str | None] = {}
 
-    async def run(self, *, nits: bool) -> Reviewed:
-        """Review, within the limits. Raises KodeError, asyncio.CancelledError."""
+    async def run(self) -> None:
+        """Review, within the limits; `done` is what it came to, also if it was cancelled.
+
+        Raises KodeError, asyncio.CancelledError.
+        """
         changed = await self._place.view.list(self._params)
-        limits = self._services.limits
-        done = self._done
         self._name_left_out(changed)
+        limits = self._services.limits
         parts = parts_of(changed.files, limits)
         for part in parts[limits.parts :]:
             self._not_reviewed(part, f"beyond the limit of {limits.parts} parts")
-        parts = parts[: limits.parts]
-        waiting: list[Sequence[DiffedFile]] = list(parts)
-        reported: list[ReportedFinding] = []
+        self._waiting = parts = parts[: limits.parts]
         deadline = asyncio.timeout(limits.seconds)
+        why = "the review was stopped"
         try:
             async with deadline:
-                await self._side_by_side(
-                    [partial(self._read, part, waiting, reported) for part in parts],
-                    "parts are read",
-                )
-                await self._refute(self._checked(reported, nits=nits))
+                await self._side_by_side(tuple(parts))
         except TimeoutError:
             if not deadline.expired():
                 raise
-            for part in waiting:
-                self._not_reviewed(part, f"the review ran out of {limits.seconds:g} seconds")
-            if not done.findings:
-                found = self._checked(reported, nits=nits)
-                done.findings = [_unconfirmed(one) for one in found]
-        done.drop(f"beyond the limit of {limits.findings}", len(done.findings) - limits.findings)
-        done.findings = done.findings[: limits.findings]
-        return done
+            why = f"the review ran out of {limits.seconds:g} seconds"
+        finally:
+            for part in self._waiting:
+                self._not_reviewed(part, why)
 
     def _name_left_out(self, changed: ChangedFiles) -> None:
         for why, names in changed.left_out.items():
-            self._done.not_reviewed += [f"{name}: {why}" for name in names]
+            self.done.not_reviewed += [f"{name}: {why}" for name in names]
 
     def _not_reviewed(self, part: Sequence[DiffedFile], why: str) -> None:
-        self._done.not_reviewed += [f"{file.path}: {why}" for file in part]
+        self.done.not_reviewed += [f"{file.path}: {why}" for file in part]
+        self.done.missed += len(part)
 
-    async def _side_by_side(self, work: Sequence[Callable[[], Awaitable[None]]], what: str) -> None:
-        """Do all of it, as much at once as there are scouts, and show how far it is."""
-        back = count()
+    async def _side_by_side(self, parts: Sequence[Sequence[DiffedFile]]) -> None:
+        """Review all parts, as many at once as there are scouts, and show how far it is."""
 
         def tell() -> None:
-            done = next(back)
-            self._call.progress(f"{done} of {len(work)} {what}", done, len(work))
+            read = len(parts) - len(self._waiting)
+            self._call.progress(f"{read} of {len(parts)} parts are read", read, len(parts))
 
-        async def one(job: Callable[[], Awaitable[None]]) -> None:
+        async def one(part: Sequence[DiffedFile]) -> None:
             async with self._places:
-                await job()
+                await self._refute(await self._read(part))
+            self._found(self.done)
             tell()
 
         tell()
         async with asyncio.TaskGroup() as group:
-            for job in work:
-                group.create_task(one(job), name="review")
+            for part in parts:
+                group.create_task(one(part), name="review")
 
-    async def _read(
-        self,
-        part: Sequence[DiffedFile],
-        waiting: list[Sequence[DiffedFile]],
-        reported: list[ReportedFinding],
-    ) -> None:
+    async def _read(self, part: Sequence[DiffedFile]) -> Sequence[ReviewFinding]:
         names = [file.path for file in part]
         asked = msgspec.structs.replace(self._params, paths=names)
         task = ExploreTask(title=_title(names), question=self._question(asked))
         tools = (changes_tool(self._place.view), *self._place.reading())
-        mine: list[ReportedFinding] = []
-        request = self._request(tools, lambda end: report_review_tool(mine.extend, end))
+        reported: list[ReportedFinding] = []
+        request = self._request(tools, lambda end: report_review_tool(reported.extend, end))
         note = await _send(self._services.find, task, request)
-        waiting.remove(part)
-        reported += mine
+        self._waiting.remove(part)
         if note:
             self._not_reviewed(part, note)
         else:
-            self._done.paths += names
+            self.done.paths += names
+        return self._checked(reported)
 
     def _request(self, tools: Sequence[Tool], report: MakeReport) -> ExploreRequest:
         quiet = replace(self._call, progress=_quiet)
@@ -180,30 +185,31 @@ class ReviewRun:
             parts.append(f"The user dismissed these before; do not report them again:\n{listed}")
         return "\n\n".join(parts)
 
-    def _checked(self, reported: Sequence[ReportedFinding], *, nits: bool) -> list[ReviewFinding]:
+    def _checked(self, reported: Sequence[ReportedFinding]) -> Sequence[ReviewFinding]:
         """Return the findings whose quotes are in the text, at their true lines, each once."""
         found: list[ReviewFinding] = []
+        texts: dict[str, str | None] = {}
         for one in reported:
-            if one.severity == "nit" and not nits:
-                self._done.drop("a matter of taste")
-            elif (checked := self._in_text(one)) is None:
-                self._done.drop("not in the text")
+            if one.severity == "nit" and not self._nits:
+                self.done.drop("a matter of taste")
+            elif (checked := self._in_text(one, texts)) is None:
+                self.done.drop("not in the text")
             else:
                 found.append(checked)
         single = merged(found)
-        self._done.drop("reported twice", len(found) - len(single))
+        self.done.drop("reported twice", len(found) - len(single))
+        limit = self._services.limits.findings
+        self.done.drop(f"beyond the limit of {limit}", len(single) - limit)
         return [
-            msgspec.structs.replace(one, id=f"n{number}") for number, one in enumerate(single, 1)
+            msgspec.structs.replace(one, id=f"n{number}")
+            for number, one in enumerate(single[:limit], 1)
         ]
 
-    def _in_text(self, one: ReportedFinding) -> ReviewFinding | None:
-        place = self._located(one.path, one.start_line, one.end_line, one.quote)
+    def _in_text(self, one: ReportedFinding, texts: dict[str, str | None]) -> ReviewFinding | None:
+        place = self._located(one, texts)
         if place is None:
             return None
-        others = (
-            self._located(other.path, other.start_line, other.end_line, other.quote)
-            for other in one.evidence
-        )
+        others = (self._located(other, texts) for other in one.evidence)
         return ReviewFinding(
             id="",
             path=place.path,
@@ -218,43 +224,66 @@ class ReviewRun:
             suggestion=one.suggestion,
         )
 
-    def _located(self, path: str, start: int, end: int, quote: str) -> QuotedPlace | None:
-        if path not in self._texts:
+    def _located(
+        self, place: ReportedFinding | ReportedPlace, texts: dict[str, str | None]
+    ) -> QuotedPlace | None:
+        if place.path not in texts:
             try:
-                self._texts[path] = self._place.view.text_of(path)
+                texts[place.path] = self._place.view.text_of(place.path)
             except KodeError:
-                self._texts[path] = None
-        text = self._texts[path]
-        for words in (quote, strip_line_numbers(quote) or ""):
-            if text is not None and (lines := located(words, text, start, end)):
-                return QuotedPlace(self._place.view.name_of(path), *lines, words)
+                texts[place.path] = None
+        text = texts[place.path]
+        for words in (place.quote, strip_line_numbers(place.quote) or ""):
+            if text is not None and (
+                lines := located(words, text, place.start_line, place.end_line)
+            ):
+                return QuotedPlace(self._place.view.name_of(place.path), *lines, words)
         return None
 
     async def _refute(self, found: Sequence[ReviewFinding]) -> None:
+        """Add what a second reader does not refute; without its verdict it is unconfirmed."""
         size = self._services.limits.refuted_at_once
-        groups = [found[at : at + size] for at in range(0, len(found), size)]
-        self._done.findings = [_unconfirmed(one) for one in found]  # until they are looked at
-        if groups:
-            await self._side_by_side(
-                [partial(self._doubt, group) for group in groups], "groups of findings are checked"
-            )
+        left = list(found)
+        try:
+            while left:
+                group = left[:size]
+                verdicts = await self._doubt(group)
+                del left[:size]
+                for one in group:
+                    if verdicts.get(one.id) is False:
+                        self.done.drop("refuted")
+                    else:
+                        self._add(one, confirmed=one.id in verdicts)
+        finally:  # out of time, or stopped
+            for one in left:
+                self._add(one, confirmed=False)
 
-    async def _doubt(self, group: Sequence[ReviewFinding]) -> None:
+    def _add(self, one: ReviewFinding, *, confirmed: bool) -> None:
+        """Add a finding, unless it is known; beyond the limit the least severe one goes."""
+        one = msgspec.structs.replace(one, unconfirmed=not confirmed)
+        findings = self.done.findings
+        limit = self._services.limits.findings
+        for at, known in enumerate(findings):
+            if is_same(known, one):
+                findings[at] = united(known, one)
+                self.done.drop("reported twice")
+                return
+        if len(findings) < limit:
+            findings.append(one)
+            return
+        self.done.drop(f"beyond the limit of {limit}")
+        least = max(range(limit), key=lambda at: SEVERITIES.index(findings[at].severity))
+        if SEVERITIES.index(one.severity) < SEVERITIES.index(findings[least].severity):
+            findings[least] = one
+
+    async def _doubt(self, group: Sequence[ReviewFinding]) -> dict[str, bool]:
         verdicts: list[Verdict] = []
         task = ExploreTask(title=f"Refute: {group[0].title}"[:120], question=_doubtful(group))
         request = self._request(
             self._place.reading(), lambda end: report_verdicts_tool(verdicts.extend, end)
         )
         await _send(self._services.refute, task, request)
-        holds = {verdict.id: verdict.holds for verdict in verdicts}
-        findings = self._done.findings
-        for one in group:
-            at = next(i for i, known in enumerate(findings) if known.id == one.id)
-            if holds.get(one.id) is True:
-                findings[at] = one
-            elif holds.get(one.id) is False:
-                del findings[at]
-                self._done.drop("refuted")
+        return {verdict.id: verdict.holds for verdict in verdicts}
 
 
 def _quiet(_message: str, _completed: int | None, _total: int | None) -> None:
@@ -265,10 +294,6 @@ async def _send(dispatch: Dispatch, task: ExploreTask, request: ExploreRequest) 
     """Return why the reader did not report, empty if it did."""
     (report,) = await dispatch.explore([task], request)
     return "" if report.state == "done" else report.note or report.state
-
-
-def _unconfirmed(one: ReviewFinding) -> ReviewFinding:
-    return msgspec.structs.replace(one, unconfirmed=True)
 
 
 def _title(names: Sequence[str]) -> str:

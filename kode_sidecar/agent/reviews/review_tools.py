@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -18,13 +18,13 @@ from kode_sidecar.agent.reviews.record import (
 )
 from kode_sidecar.agent.reviews.review_run import Reviewed, ReviewRun
 from kode_sidecar.agent.tools.changes import ChangesParams, ChangesView, Subject
-from kode_sidecar.core.domain.finding import ReviewFinding, compared
+from kode_sidecar.core.domain.finding import ReviewFinding, compared, open_findings
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.shown_text import one_line, without_controls
 from kode_sidecar.errors import KodeError
 
 
-class ReviewChangesParams(Struct, forbid_unknown_fields=True):
+class ReviewChangesParams(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Have changes reviewed by readers side by side, and get the findings that hold.
 
     Each finding is quoted from the text, and another reader tried to refute it. The result says
@@ -40,6 +40,15 @@ class ReviewChangesParams(Struct, forbid_unknown_fields=True):
     end_line: Annotated[int, Meta(ge=1, description="Of `file`: last line")] | None = None
     focus: Annotated[str, Meta(description="What matters to the user, in their words")] = ""
     nits: Annotated[bool, Meta(description="Matters of taste, too")] = False
+
+
+def review_request(**wanted: Any) -> str:
+    """Return the arguments of `review_changes` as a record of the review holds them."""
+    return _request_text(msgspec.convert(wanted, ReviewChangesParams))
+
+
+def _request_text(params: ReviewChangesParams) -> str:
+    return msgspec.json.encode(params).decode()
 
 
 class DecideFindingParams(Struct, forbid_unknown_fields=True):
@@ -70,10 +79,15 @@ def review_changes_tool(place: ReviewPlace, services: ReviewServices) -> Tool:
             start_line=params.start_line,
             end_line=params.end_line,
         )
-        review = ReviewRun(asked, params.focus, call, place, services, on_purpose)
-        done = await review.run(nits=params.nits)
-        record = _recorded(_now(place.folder, place.view), done, place.view)
-        save_review(place.folder, record)
+        review = ReviewRun(
+            *(asked, params.focus, call, place, services, _ignore, on_purpose), nits=params.nits
+        )
+        done = review.done
+        try:
+            await review.run()
+        finally:  # what a stopped review has found counts, too
+            record = _recorded(_now(place.folder, place.view), done, params, place.view)
+            save_review(place.folder, record)
         return ToolOutcome(ok=True, summary=record.summary, content=_content(record, done))
 
     return Tool(
@@ -102,11 +116,17 @@ def decide_finding_tool(folder: Path, view: ChangesView) -> Tool:
     )
 
 
+def _ignore(_done: Reviewed) -> None:
+    """Wait for the end."""
+
+
 def _now(folder: Path, view: ChangesView) -> ReviewRecord:
     return followed(read_review(folder) or ReviewRecord(), view.text_of)
 
 
-def _recorded(before: ReviewRecord, done: Reviewed, view: ChangesView) -> ReviewRecord:
+def _recorded(
+    before: ReviewRecord, done: Reviewed, params: ReviewChangesParams, view: ChangesView
+) -> ReviewRecord:
     findings = compared(before.findings, done.findings, done.paths)
     texts: dict[str, str] = {}
     for path in {one.path for one in findings if not one.gone}:
@@ -118,7 +138,9 @@ def _recorded(before: ReviewRecord, done: Reviewed, view: ChangesView) -> Review
         findings=tuple(findings),
         texts=texts,
         not_reviewed=tuple(done.not_reviewed),
+        missed=done.missed,
         summary=_summary(findings, done),
+        request=_request_text(params),
     )
 
 
@@ -142,6 +164,9 @@ def _content(record: ReviewRecord, done: Reviewed) -> str:
     lines += [f"[not looked at: {one}]" for one in record.not_reviewed[:100]]
     if len(record.not_reviewed) > 100:
         lines.append(f"[and {len(record.not_reviewed) - 100} more files]")
-    shown = [one for one in record.findings if one.state == "open" or one.news == "fixed"]
+    shown = [
+        *open_findings(record.findings),
+        *(one for one in record.findings if one.news == "fixed"),
+    ]
     lines += [msgspec.json.encode(one).decode() for one in shown]
     return without_controls("\n".join(lines))

@@ -100,12 +100,27 @@ def merged(findings: Sequence[ReviewFinding]) -> list[ReviewFinding]:
         at = next((i for i, known in enumerate(found) if is_same(known, one)), None)
         if at is None:
             found.append(one)
-            continue
-        known = found[at]
-        evidence = tuple(dict.fromkeys((*known.evidence, *one.evidence)))
-        suggestion = known.suggestion or one.suggestion
-        found[at] = replace(known, evidence=evidence, suggestion=suggestion)
+        else:
+            found[at] = united(found[at], one)
     return found
+
+
+def united(one: ReviewFinding, other: ReviewFinding) -> ReviewFinding:
+    """Return the worse of two equal findings, the first if they are as bad, with all evidence."""
+    if SEVERITIES.index(other.severity) < SEVERITIES.index(one.severity):
+        one, other = other, one
+    return replace(
+        one,
+        evidence=tuple(dict.fromkeys((*one.evidence, *other.evidence))),
+        suggestion=one.suggestion or other.suggestion,
+        unconfirmed=one.unconfirmed and other.unconfirmed,
+    )
+
+
+def open_findings(findings: Sequence[ReviewFinding]) -> list[ReviewFinding]:
+    """Return those that wait for the user and are still in the text, the worst first."""
+    found = [one for one in findings if one.state == "open" and not one.gone]
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def is_same(one: ReviewFinding, other: ReviewFinding) -> bool:
