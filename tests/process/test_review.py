@@ -1,7 +1,5 @@
 """A code review over the real process: what models say is taken apart before the user sees it."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +8,11 @@ import pytest
 from kode_sidecar.agent.reviews import read_review
 from kode_sidecar.core.domain.finding import ReviewFinding
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.git import git
-from tests.support.model_script import answer, failure, text, tool_call
-from tests.support.scout_model import is_scout, tool_names
+from tests.support.model_script import answer, text, tool_call
+from tests.support.review_model import AFTER, BEFORE, FAULT, reviewing_model
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
-
-BEFORE = "def total(items):\n    return sum(items)\n"
-AFTER = (
-    "def total(items):\n    result = 0\n    for i in range(len(items) - 1):\n"
-    "        result += items[i]\n    return result\n"
-)
-FAULT = {
-    "severity": "error",
-    "category": "off-by-one",
-    "title": "The last item is not counted",
-    "explanation": "total([1]) is 0.",
-    "path": "app.py",
-    "startLine": 3,
-    "endLine": 3,
-    "quote": "for i in range(len(items) - 1):",
-}
-Reports = Callable[[str], list[dict[str, Any]] | str | None]
 
 
 @pytest.fixture
@@ -47,42 +27,6 @@ def project(tmp_path: Path) -> Path:
     git(folder, "commit", "-q", "-m", "first")
     (folder / "app.py").write_bytes(AFTER.encode())
     return folder
-
-
-def reviewing_model(
-    main: list[RecordedResponse], reports: Reports, refuted: tuple[str, ...] = ()
-) -> AnsweringModel:
-    """Readers report what `reports` returns for their prompt; titles in `refuted` are refuted."""
-
-    def respond(body: dict[str, Any]) -> RecordedResponse:
-        if not is_scout(body):
-            return main.pop(0)
-        asked = user_texts(body)[0]
-        number = sum(message["role"] == "assistant" for message in body["messages"])
-        if number == 0:
-            looks = [tool_call("read_file", {"path": "app.py"})]
-            if "changes" in tool_names(body):
-                looks.append(tool_call("changes", {}))
-            return answer(*looks)
-        if number > 1:
-            return failure(400, "recording_exhausted", "asked too often")
-        if "changes" not in tool_names(body):
-            found = [json.loads(line) for line in asked.splitlines() if line.startswith("{")]
-            verdicts = [
-                {"id": one["id"], "holds": one["title"] not in refuted, "reason": "I looked."}
-                for one in found
-            ]
-            return answer(
-                tool_call("report_findings", {"summary": "Looked.", "verdicts": verdicts})
-            )
-        listed = reports(asked)
-        if listed is None:
-            return failure(400, "bad_request", "no answer")
-        if isinstance(listed, str):
-            return answer(text(listed))
-        return answer(tool_call("report_findings", {"summary": "Read.", "findings": listed}))
-
-    return AnsweringModel(respond)
 
 
 def reviews(**params: object) -> list[RecordedResponse]:

@@ -1,0 +1,77 @@
+"""A model behind a review: its main agent, the readers that report, and those that refute."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from tests.support.answering_model import AnsweringModel, user_texts
+from tests.support.model_script import answer, failure, text, tool_call
+from tests.support.scout_model import is_scout, tool_names
+
+BEFORE = "def total(items):\n    return sum(items)\n"
+AFTER = (
+    "def total(items):\n    result = 0\n    for i in range(len(items) - 1):\n"
+    "        result += items[i]\n    return result\n"
+)
+FAULT = {
+    "severity": "error",
+    "category": "off-by-one",
+    "title": "The last item is not counted",
+    "explanation": "total([1]) is 0.",
+    "path": "app.py",
+    "startLine": 3,
+    "endLine": 3,
+    "quote": "for i in range(len(items) - 1):",
+}
+Reports = Callable[[str], list[dict[str, Any]] | str | None]
+
+
+def reviewing_model(
+    main: list[RecordedResponse] | None,
+    reports: Reports,
+    refuted: tuple[str, ...] = (),
+    wanted: dict[str, Any] | None = None,
+) -> AnsweringModel:
+    """Readers report what `reports` returns for their prompt; titles in `refuted` are refuted.
+
+    Without `main` the agent calls the tool with what the prompt says exactly, or with `wanted`.
+    """
+
+    def respond(body: dict[str, Any]) -> RecordedResponse:
+        if not is_scout(body):
+            return _obeying(body, wanted) if main is None else main.pop(0)
+        asked = user_texts(body)[0]
+        number = sum(message["role"] == "assistant" for message in body["messages"])
+        if number == 0:
+            looks = [tool_call("read_file", {"path": "app.py"})]
+            if "changes" in tool_names(body):
+                looks.append(tool_call("changes", {}))
+            return answer(*looks)
+        if number > 1:
+            return failure(400, "recording_exhausted", "asked too often")
+        if "changes" not in tool_names(body):
+            found = [json.loads(line) for line in asked.splitlines() if line.startswith("{")]
+            verdicts = [
+                {"id": one["id"], "holds": one["title"] not in refuted, "reason": "I looked."}
+                for one in found
+            ]
+            return answer(
+                tool_call("report_findings", {"summary": "Looked.", "verdicts": verdicts})
+            )
+        listed = reports(asked)
+        if listed is None:
+            return failure(400, "bad_request", "no answer")
+        if isinstance(listed, str):
+            return answer(text(listed))
+        return answer(tool_call("report_findings", {"summary": "Read.", "findings": listed}))
+
+    return AnsweringModel(respond)
+
+
+def _obeying(body: dict[str, Any], wanted: dict[str, Any] | None) -> RecordedResponse:
+    if body["messages"][-1]["role"] == "tool":
+        return answer(text("Reviewed."))
+    asked = user_texts(body)[-1]
+    exactly = json.loads(asked[asked.index("{") : asked.rindex("}") + 1])
+    return answer(tool_call("review_changes", exactly if wanted is None else wanted))
