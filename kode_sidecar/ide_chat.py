@@ -127,6 +127,8 @@ class Conversations:
         loaded: LoadedSettings,
         roots: Sequence[Path] = (),
         editor: NoEditor | None = None,
+        *,
+        trusted: bool = False,
     ) -> None:
         self.editor = editor or NoEditor()
         environment = System()
@@ -135,8 +137,11 @@ class Conversations:
         self.sessions = SessionRegistry(
             session_folders(loaded.settings, self._saver, environment, lambda: uris, _AGENT)
         )
+        live = LiveSettings(loaded)
+        if trusted:
+            live.trust(True)
         self._agent = Agent(
-            LiveSettings(loaded),
+            live,
             editor=self.editor,
             editor_name="",
             documents=Documents("utf-16"),
@@ -164,7 +169,10 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt and its options: see `kode_sidecar.run_ide_chat`."""
+    """A prompt and its options: see `kode_sidecar.run_ide_chat`.
+
+    `trusted`: the user trusts the project's own files.
+    """
 
     user_input: str
     conversation_id: str | None = None
@@ -174,6 +182,7 @@ class Prompt:
     agent: str | None = None
     mode: Mode | None = None
     verb: str | None = None
+    trusted: bool = False
     on_text: Callable[[str], None] | None = None
     on_event: Callable[[dict[str, Any]], None] | None = None
 
@@ -215,7 +224,8 @@ async def converse(prompt: Prompt) -> ChatResult:
     loaded.require_valid()
     root = prompt.meta.get("projectRoot")
     roots = [Path(root).absolute()] if isinstance(root, str) else []
-    conversations = Conversations(loaded, roots, NoEditor(prompt.on_text, prompt.on_event))
+    editor = NoEditor(prompt.on_text, prompt.on_event)
+    conversations = Conversations(loaded, roots, editor, trusted=prompt.trusted)
     try:
         if prompt.verb is not None:
             conversations.check_verb(prompt.verb)

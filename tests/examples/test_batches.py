@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from kode_sidecar.core.text.yaml_text import read_yaml
 from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from kode_sidecar.jobs.run.run_config import read_run_config
+from kode_sidecar.terminal.cli.parser import make_parser
 from tests.support.files import write
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import PROGRAM, ROOT
@@ -100,6 +102,13 @@ def test_the_job_and_the_workflow_can_be_read() -> None:
     value = read_yaml(flow, only_text=True).value
     assert isinstance(value, dict)
     steps = [one.get("run", "") for one in value["jobs"]["review"]["steps"]]  # type: ignore[index]
-    (command,) = (one for one in steps if one.startswith("kode-sidecar run"))
-    assert "--config .kode/review/review.yaml" in command
+    (command,) = (one for one in steps if one.startswith("kode-sidecar review"))
+    words = shlex.split(command)[1:]
+    options = make_parser(words).parse_args(words)
+    assert (options.command, options.range, options.format) == (
+        "review",
+        "origin/$BASE...HEAD",
+        "github",
+    )
+    assert options.fail_on == "error"
     assert value["permissions"]["contents"] == "read"  # type: ignore[index]

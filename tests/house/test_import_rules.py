@@ -37,7 +37,7 @@ ROWS = {
 EVERYWHERE = "errors"
 ABOVE_ALL = ("__init__", "__main__", "ide_chat")
 # Who else imports those above all.
-OVER_ALL = {("cli.ask", "ide_chat")}
+OVER_ALL = {("cli.ask", "ide_chat"), ("cli.review", "ide_chat")}
 # The one layer that is entered from below, late and by name: a command starts what it names.
 UPWARDS = {"cli": "devtools"}
 # These see even less than their row allows.

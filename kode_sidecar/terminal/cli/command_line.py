@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "models": "inquiry:inquiry_command",
     "protocol": "authors:protocol_command",
     "replay": "authors:replay_command",
+    "review": "review:review_command",
     "run": "run:run_command_line",
     "runs": "runs:runs_command",
     "sessions": "inquiry:sessions_command",

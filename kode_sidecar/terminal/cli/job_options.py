@@ -1,4 +1,4 @@
-"""The options of the job commands, and the class that adds commands with an example."""
+"""The options of jobs and of `review`, and the class that adds commands with an example."""
 
 import argparse
 from pathlib import Path
@@ -143,3 +143,45 @@ def add_runs(commands: CommandParsers) -> None:
     listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
     shown = kinds.add("show", "one run", "runs show RUN", json=True)
     shown.add_argument("run", metavar="RUN", help="its id or its folder")
+
+
+def add_review(commands: CommandParsers) -> None:
+    """Add `review`."""
+    review = commands.add(
+        "review",
+        "review changes, and print the findings",
+        "review origin/main...HEAD --format sarif --fail-on error",
+        description="Has changes reviewed by readers side by side. What they quote is compared "
+        "with the text, and a second reader tries to refute each finding. No file is written. "
+        "Without RANGE: all that is not committed.",
+    )
+    review.add_argument("range", metavar="RANGE", nargs="?", help="a commit, A..B or A...B")
+    review.add_argument("--staged", action="store_true", help="what Git would commit")
+    review.add_argument(
+        "--base", metavar="BRANCH", nargs="?", const="", help="all since BRANCH; main or master"
+    )
+    review.add_argument(
+        "--path", metavar="PATH", action="append", default=[], help="only this one; may be repeated"
+    )
+    review.add_argument("--focus", metavar="TEXT", default="", help="what matters to you")
+    review.add_argument("--nits", action="store_true", help="matters of taste, too")
+    review.add_argument(
+        "--format",
+        choices=("text", "json", "sarif", "markdown", "github"),
+        default="text",
+        help="how findings are printed; github: as annotations of a workflow",
+    )
+    review.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "info", "nit"),
+        help="exit code 5 if a finding is so severe",
+    )
+    review.add_argument(
+        "--root",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        help="project, here by default; given again: several, in one report",
+    )
+    review.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
+    review.add_argument("--trust", action="store_true", help="read this project's own REVIEW.md")

@@ -10,6 +10,7 @@ from kode_sidecar.terminal.cli.job_options import (
     CommandParsers,
     add_batch,
     add_env_file,
+    add_review,
     add_run,
     add_runs,
     count,
@@ -19,8 +20,9 @@ EXIT_CODES: Mapping[int, str] = {
     0: "done",
     1: "failed; what is wrong is said on stderr",
     2: "the command line is wrong; of `replay`: it could not be found out",
-    3: "not all of it: a deliverable is missing, or the answer reached a limit",
+    3: "not all of it: a deliverable is missing, a limit was reached, a file was not reviewed",
     4: "blocked: the configuration of a run was refused",
+    5: "a review found something as severe as `--fail-on`",
     130: "cancelled by Ctrl-C",
 }
 """The meaning of each exit code, for all commands."""
@@ -398,6 +400,7 @@ _ADD: Mapping[str, Callable[[CommandParsers], None]] = {
     "setup": _add_setup,
     "chat": _add_chat,
     "ask": _add_ask,
+    "review": add_review,
     "sessions": _add_sessions,
     "usage": _add_usage,
     "skills": _add_skills,

@@ -26,6 +26,7 @@ PRINTS_NO_DATA = {
         "sessions",
         "runs",
         "completion",
+        "review",  # by --format
     ),
     *("completion", "complete", "model", "sessions migrate", "mcp", "mcp add", "mcp login"),
 }
