@@ -119,6 +119,21 @@ export interface KodeRequests {
    */
   "kode/changeSet/undo": [UndoParams, UndoResult];
   /**
+   * The findings of a session's code reviews, at their places in the editor's text as it is
+   * now. Errors: SessionNotFound, Storage.
+   */
+  "kode/review/list": [ReviewListParams, ReviewListResult];
+  /**
+   * Dismiss, resolve or reopen a finding; saved before the answer, sent as
+   * `review.updated`. Errors: SessionNotFound, ReadOnly, InvalidParams, Storage.
+   */
+  "kode/review/decide": [ReviewDecideParams, Empty];
+  /**
+   * Start a turn about findings, such as to fix or explain them: the model gets their data.
+   * Errors: SessionNotFound, ReadOnly, InvalidParams, TurnActive, AuthRequired, Storage.
+   */
+  "kode/review/ask": [ReviewAskParams, TurnStartResult];
+  /**
    * The files that a session's model has read or edited, and which of them others changed.
    * Errors: SessionNotFound.
    */
@@ -380,6 +395,7 @@ export type Event =
   | DecisionRequested
   | DecisionResolved
   | PlanUpdated
+  | ReviewUpdated
   | FreshnessChanged
   | ContextCompacted
   | SessionUpdated
@@ -881,6 +897,39 @@ export interface UndoParams {
   direction?: "undo" | "redo" | null;
 }
 
+/** The findings of one session. */
+export interface ReviewListParams {
+  sessionId: string;
+}
+
+/**
+ * The user's word on a finding; the model reads the `reason`.
+ *
+ * `dismissed`: on purpose or wrong; `resolved`: done; `open`: look at it again.
+ */
+export interface ReviewDecideParams {
+  sessionId: string;
+  findingId: string;
+  state: "dismissed" | "resolved" | "open";
+  reason?: string;
+}
+
+/**
+ * `prompt` is what the user says about the findings, such as "Fix this"; their data go
+ * along.
+ *
+ * The other members are as in `kode/turn/start`.
+ */
+export interface ReviewAskParams {
+  sessionId: string;
+  findingIds: string[];
+  prompt: string;
+  mode?: Mode | null;
+  model?: string | null;
+  effort?: "off" | "low" | "medium" | "high" | "max" | null;
+  clientTurnKey?: string | null;
+}
+
 /** `limit` is the number of important files to list, 1 to 100. */
 export interface FreshnessGetParams {
   sessionId: string;
@@ -1323,7 +1372,8 @@ export interface Cost {
  * In a snapshot `messages` are those of all branches, oldest first; `cursor` means there
  * are more: continue with `kode/message/list` and `all`. `openMessages` are not complete
  * yet and have their blocks so far. `pending` and `asks` wait for the user, `lastTurn` is
- * the end of the newest finished turn, `plan` the model's newest list of steps.
+ * the end of the newest finished turn, `plan` the model's newest list of steps, `findings`
+ * those of code reviews as `review.updated` last reported them.
  */
 export interface SessionAttachResult {
   mode: "replay" | "snapshot";
@@ -1343,6 +1393,7 @@ export interface SessionAttachResult {
   pending: (PermissionRequested | DecisionRequested)[];
   asks: AskRequested[];
   plan?: PlanItem[];
+  findings?: FindingView[];
   openBlocks?: OpenBlock[];
 }
 
@@ -1792,6 +1843,55 @@ export interface PlanItem {
 }
 
 /**
+ * All findings of the session's code reviews; they replace those before.
+ *
+ * Not stored while a review is `running` and has found these so far: they cannot be decided
+ * yet. `toolUseId` is the call that reviews; absent after a decision. `notReviewed` counts
+ * the files that nobody looked at; `kode/review/list` names them.
+ */
+export interface ReviewUpdated extends EventBase {
+  type: "review.updated";
+  toolUseId?: string;
+  running?: boolean;
+  findings: FindingView[];
+  summary: string;
+  notReviewed: number;
+}
+
+/**
+ * A finding on the wire, at its place in the editor's text as it is now.
+ *
+ * `range` is absent if its lines are no longer there; `reason` is why the user dismissed or
+ * resolved it. `news` is what the latest review says of it. `unconfirmed`: nobody could try
+ * to refute it. `uri` is empty for a file that no open folder holds.
+ */
+export interface FindingView {
+  findingId: string;
+  uri: string;
+  path: string;
+  range?: Range;
+  severity: "error" | "warning" | "info" | "nit";
+  category: string;
+  title: string;
+  explanation: string;
+  quote: string;
+  evidence?: FindingPlace[];
+  suggestion?: string;
+  state: "open" | "dismissed" | "resolved" | "fixed";
+  news: "new" | "stays" | "fixed";
+  reason?: string;
+  unconfirmed?: boolean;
+}
+
+/** Another place that shows the fault, where the review found it. */
+export interface FindingPlace {
+  uri: string;
+  path: string;
+  range: Range;
+  quote: string;
+}
+
+/**
  * Others changed files that the model has read; the model is notified before its next step.
  *
  * Sent once per file until the model has been notified or has read it again.
@@ -2193,6 +2293,13 @@ export interface UndoResult {
 export interface UndoConflict {
   hunkId: string;
   diff: string;
+}
+
+/** All findings at their present places; `notReviewed` is what the latest review left out. */
+export interface ReviewListResult {
+  findings: FindingView[];
+  summary: string;
+  notReviewed: string[];
 }
 
 /**

@@ -9,7 +9,7 @@ Fold.__index = Fold
 function Fold.new()
   local fold = { seq = 0, title = '', mode = '', model = '', meta = {}, usage = {}, notices = {} }
   fold.messages, fold.blocks, fold.results, fold.changeSets, fold.hunks = {}, {}, {}, {}, {}
-  fold.scouts, fold.progress, fold.pending, fold.plan, fold.touched = {}, {}, {}, {}, {}
+  fold.scouts, fold.progress, fold.pending, fold.plan, fold.findings, fold.touched = {}, {}, {}, {}, {}, {}
   return setmetatable(fold, Fold)
 end
 
@@ -86,7 +86,7 @@ end
 local function ask(self, event) self.pending[event.requestId] = event end
 local function resolve(self, event) self.pending[event.requestId] = nil end
 for _, what in ipairs({ 'permission', 'ask', 'decision' }) do on[what .. '.requested'], on[what .. '.resolved'] = ask, resolve end
-on['plan.updated'] = function(self, event) self.plan = event.items end
+on['plan.updated'], on['review.updated'] = function(self, event) self.plan = event.items end, function(self, event) self.findings = event.findings end
 on['usage.updated'] = function(self, event) self.usage, self.cost = event.usage, event.cost end
 on['model.waiting'] = function(self, event) self.waiting = event end
 on['notice'] = function(self, event) table.insert(self.notices, event) end
@@ -132,7 +132,7 @@ function Fold:attach(told)
   if told.mode == 'snapshot' then
     session(self, told.session)
     self:page(told.messages or {})
-    self.usage, self.cost, self.lastTurn, self.headId, self.plan = told.usage, told.cost, told.lastTurn, told.headId, told.plan or {}
+    self.usage, self.cost, self.lastTurn, self.headId, self.plan, self.findings = told.usage, told.cost, told.lastTurn, told.headId, told.plan or {}, told.findings or {}
     for _, message in ipairs(told.openMessages or {}) do
       self.headId = add_message(self, message.id, message, false, growing) -- it stands at the tip
     end

@@ -1,7 +1,6 @@
 """What an editor shows of one session: feed it what is told, read the fields.
 
-A snapshot with pages of `kode/message/list`, a replay and the stream lead to the same fields.
-`fold.ts` and `fold.lua` are the same reducer.
+A snapshot, a replay and the stream lead to the same fields, as in `fold.ts` and `fold.lua`.
 """
 
 from typing import Any
@@ -24,7 +23,7 @@ class Fold:
         self.messages, self.blocks, self.change_sets, self.hunks = ById(), ById(), ById(), ById()
         self.scouts, self.progress, self.pending, self.usage = ById(), ById(), ById(), Json()
         self.results, self.touched = dict[str, str](), set[str]()
-        self.notices, self.plan = list[Json](), list[Json]()
+        self.notices, self.plan, self.findings = list[Json](), list[Json](), list[Json]()
 
     def attach(self, told: Json) -> None:
         """Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold."""
@@ -33,8 +32,9 @@ class Fold:
             self.event(event)
         if told["mode"] == "snapshot":
             self._session(told["session"])
-            self.usage, self.cost, self.plan = told["usage"], told.get("cost"), told.get("plan", [])
-            self.last_turn, self.head_id = told.get("lastTurn"), told.get("headId")
+            self.usage, self.plan = told["usage"], told.get("plan", [])
+            self.findings = told.get("findings", [])
+            self.last_turn, self.head_id, self.cost = map(told.get, ("lastTurn", "headId", "cost"))
             self.page(told.get("messages", []))
             for message in told.get("openMessages", ()):
                 self._message(message["id"], message, complete=False, growing=growing)
@@ -77,7 +77,7 @@ class Fold:
         return ""
 
     def event(self, event: Json) -> bool:  # noqa: C901
-        """Fold one event; False if it was told before."""
+        """Fold one event; False if it was told before. Kinds that came later do nothing."""
         if 0 < event.get("seq", 0) <= self.seq:
             return False
         self.seq = event.get("seq") or self.seq
@@ -114,17 +114,17 @@ class Fold:
                 self.usage, self.cost = event["usage"], event.get("cost")
             case "model.waiting":
                 self.waiting = event
-            case "plan.updated":
-                self.plan = event["items"]
+            case "plan.updated" | "review.updated":
+                self.plan = event.get("items", self.plan)
+                self.findings = event.get("findings", self.findings)
             case "notice":
                 self.notices.append(event)
             case _:
-                pass  # kinds that came later
+                pass
         return True
 
     def _session(self, told: Json) -> None:
-        for name in ("title", "mode", "model", "meta"):
-            setattr(self, name, told.get(name, getattr(self, name)))
+        vars(self).update({n: told[n] for n in ("title", "mode", "model", "meta") if n in told})
 
     def _message(self, message_id: str, told: Json, *, complete: bool, growing: Any = ()) -> None:
         known = self.messages.setdefault(message_id, {"id": message_id, "blocks": []})

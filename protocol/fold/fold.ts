@@ -15,7 +15,7 @@ const NOTHING_SAID = { role: "user" as const, depth: 0, version: 1, createdAt: "
 export class Fold {
   seq = 0; title = ""; mode = ""; model = ""; meta: Record<string, unknown> = {};
   headId: string | undefined; turnId: string | undefined;
-  usage = NOTHING_USED; cost: kode.Cost | undefined; plan: readonly kode.PlanItem[] = [];
+  usage = NOTHING_USED; cost: kode.Cost | undefined; plan: readonly kode.PlanItem[] = []; findings: readonly kode.FindingView[] = [];
   waiting: kode.ModelWaiting | undefined; lastTurn: kode.TurnCompleted | undefined;
   readonly messages = new Map<string, FoldedMessage>();
   readonly blocks = new Map<string, FoldedBlock>();
@@ -110,14 +110,14 @@ export class Fold {
     "session.updated": ({ title = this.title, mode = this.mode, model = this.model, meta = this.meta, headId = this.headId }) =>
       Object.assign(this, { title, mode, model, meta, headId: headId || undefined }),
     "usage.updated": ({ usage, cost }) => Object.assign(this, { usage, cost }),
-    "plan.updated": ({ items }) => Object.assign(this, { plan: items }),
+    "plan.updated": ({ items }) => Object.assign(this, { plan: items }), "review.updated": ({ findings }) => Object.assign(this, { findings }),
     "model.waiting": (event) => Object.assign(this, { waiting: event }),
     notice: (event) => this.notices.push(event),
   };
 
-  private snapshot({ session, usage, cost, lastTurn, headId, plan = [], ...told }: kode.SessionAttachResult): void {
+  private snapshot({ session, usage, cost, lastTurn, headId, plan = [], findings = [], ...told }: kode.SessionAttachResult): void {
     const { title = "", mode = "", model = "", meta = {} } = session ?? {};
-    Object.assign(this, { title, mode, model, meta, usage, cost, lastTurn, headId, plan });
+    Object.assign(this, { title, mode, model, meta, usage, cost, lastTurn, headId, plan, findings });
     this.page(told.messages ?? []);
     const growing = new Set(told.openBlocks?.map(({ blockId }) => blockId));
     // A running answer stands at the tip, though the head moves there only when it is complete.

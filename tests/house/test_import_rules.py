@@ -207,6 +207,7 @@ LATE_IMPORTS = {
     ): "the loader thread: pygls, at the first request that it serves",
     ("verbs.verb_file", "tomllib"): "only for verbs of Gemini CLI",
     ("boot.agent", "kode_sidecar.verbs.calls"): "only who calls a verb",
+    ("sessions.session", "kode_sidecar.reviews"): "only who asks for findings",
     ("turns.toolset", "kode_sidecar.reviews"): "only an agent that reviews",
     ("turns.toolset", "kode_sidecar.reviews.contracts"): "only an agent that reviews",
     ("boot.knowledge", "kode_sidecar.verbs.library"): "only who uses verbs, no job",

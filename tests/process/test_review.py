@@ -7,39 +7,22 @@ import pytest
 
 from kode_sidecar.agent.reviews import read_review
 from kode_sidecar.core.domain.finding import ReviewFinding
-from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from tests.support.git import git
 from tests.support.model_script import answer, text, tool_call
-from tests.support.review_model import AFTER, BEFORE, FAULT, reviewing_model
+from tests.support.review_model import (
+    AFTER,
+    FAULT,
+    changed_project,
+    review,
+    reviewing_model,
+    reviews,
+)
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "config", "user.email", "a@example.org")
-    git(folder, "config", "user.name", "A")
-    (folder / "app.py").write_bytes(BEFORE.encode())
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "first")
-    (folder / "app.py").write_bytes(AFTER.encode())
-    return folder
-
-
-def reviews(**params: object) -> list[RecordedResponse]:
-    return [answer(tool_call("review_changes", params)), answer(text("Reviewed."))]
-
-
-async def review(world: World, session: SessionFold) -> str:
-    """What the main model gets to see of the review."""
-    turn_id = await world.start(session, "Review my changes.")
-    end = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
-    assert end.stop_reason == "end_turn"
-    tool = [message for message in world.messages(session) if message["role"] == "tool"][-1]
-    return tool["content"][0]["content"][0]["text"]
+    return changed_project(tmp_path / "project")
 
 
 def recorded(world: World, session: SessionFold) -> list[ReviewFinding]:

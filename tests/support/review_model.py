@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from tests.support.answering_model import AnsweringModel, user_texts
+from tests.support.answering_model import AnsweringModel, Respond, user_texts
+from tests.support.git import git
 from tests.support.model_script import answer, failure, text, tool_call
 from tests.support.scout_model import is_scout, tool_names
+from tests.support.session_fold import SessionFold
+from tests.support.sidecar import HANG_SECONDS, World
 
 BEFORE = "def total(items):\n    return sum(items)\n"
 AFTER = (
@@ -24,15 +28,20 @@ FAULT = {
     "endLine": 3,
     "quote": "for i in range(len(items) - 1):",
 }
-Reports = Callable[[str], list[dict[str, Any]] | str | None]
+Reports = Callable[[str], list[dict[str, Any]] | str | RecordedResponse | None]
 
 
-def reviewing_model(
+def reviewing_model(main: list[RecordedResponse] | None, *told: Any, **more: Any) -> AnsweringModel:
+    """The model of `reviewing`."""
+    return AnsweringModel(reviewing(main, *told, **more))
+
+
+def reviewing(
     main: list[RecordedResponse] | None,
     reports: Reports,
     refuted: tuple[str, ...] = (),
     wanted: dict[str, Any] | None = None,
-) -> AnsweringModel:
+) -> Respond:
     """Readers report what `reports` returns for their prompt; titles in `refuted` are refuted.
 
     Without `main` the agent calls the tool with what the prompt says exactly, or with `wanted`.
@@ -62,11 +71,13 @@ def reviewing_model(
         listed = reports(asked)
         if listed is None:
             return failure(400, "bad_request", "no answer")
+        if isinstance(listed, RecordedResponse):
+            return listed
         if isinstance(listed, str):
             return answer(text(listed))
         return answer(tool_call("report_findings", {"summary": "Read.", "findings": listed}))
 
-    return AnsweringModel(respond)
+    return respond
 
 
 def _obeying(body: dict[str, Any], wanted: dict[str, Any] | None) -> RecordedResponse:
@@ -75,3 +86,29 @@ def _obeying(body: dict[str, Any], wanted: dict[str, Any] | None) -> RecordedRes
     asked = user_texts(body)[-1]
     exactly = json.loads(asked[asked.index("{") : asked.rindex("}") + 1])
     return answer(tool_call("review_changes", exactly if wanted is None else wanted))
+
+
+def changed_project(folder: Path) -> Path:
+    """A repository in which `app.py` has been changed since the last commit."""
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.email", "a@example.org")
+    git(folder, "config", "user.name", "A")
+    (folder / "app.py").write_bytes(BEFORE.encode())
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    (folder / "app.py").write_bytes(AFTER.encode())
+    return folder
+
+
+def reviews(**params: object) -> list[RecordedResponse]:
+    return [answer(tool_call("review_changes", params)), answer(text("Reviewed."))]
+
+
+async def review(world: World, session: SessionFold) -> str:
+    """What the main model gets to see of the review."""
+    turn_id = await world.start(session, "Review my changes.")
+    end = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+    assert end.stop_reason == "end_turn"
+    tool = [message for message in world.messages(session) if message["role"] == "tool"][-1]
+    return tool["content"][0]["content"][0]["text"]

@@ -24,6 +24,7 @@ from kode_sidecar.core.domain.agent_event import (
     PermissionResolved,
     PlanItem,
     PlanUpdated,
+    ReviewUpdated,
     SessionUpdated,
     TurnCompleted,
     TurnStarted,
@@ -31,6 +32,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.change_set import ChangeSet
 from kode_sidecar.core.domain.event_parts import APPLYING_MODES
+from kode_sidecar.core.domain.finding import FindingView
 from kode_sidecar.core.domain.message import Block, Message
 
 LOSS = "MessagesLost"
@@ -70,9 +72,10 @@ class EventHistory:
     """The state after the events fed so far, in order; deltas go to `blocks` in between.
 
     `turns`, `messages`, `blocks`, `questions` and `asks` are the open ones; `last_turn` is the end
-    of the newest finished turn; `plan` is the model's newest; `steered` is steering that is in no
-    message yet; `decided_since_turn` are decided hunks that no model was informed of; `lost` counts
-    completed messages that could not be read when the session was opened.
+    of the newest finished turn; `plan` is the model's newest, `findings` those of code reviews;
+    `steered` is steering that is in no message yet; `decided_since_turn` are decided hunks that no
+    model was informed of; `lost` counts completed messages that could not be read when the session
+    was opened.
     """
 
     def __init__(self) -> None:
@@ -90,6 +93,7 @@ class EventHistory:
         self.change_sets: dict[str, ChangeSet] = {}
         self.decided_since_turn: set[str] = set()
         self.plan: tuple[PlanItem, ...] = ()
+        self.findings: tuple[FindingView, ...] = ()
         self.title = ""
         self.agent = ""
 
@@ -101,7 +105,7 @@ class EventHistory:
             elif isinstance(event, Event):
                 self.feed(event)
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: Event) -> None:  # noqa: C901 - a table
         """Update the state with the next event."""
         match event:
             case MessageAdded() | MessageCompleted() | BlockStarted() | BlockCompleted():
@@ -122,6 +126,8 @@ class EventHistory:
                 self.asks.pop(event.request_id, None)
             case PlanUpdated():
                 self.plan = event.items
+            case ReviewUpdated():
+                self.findings = event.findings
             case Notice(code=code) if code == LOSS:
                 self.loss_reported = True
             case SessionUpdated(title=title) if title is not None:

@@ -6,9 +6,11 @@ from kode_sidecar.agent.reviews.review_tools import (
     review_changes_tool,
     review_request,
 )
+from kode_sidecar.agent.reviews.session_findings import SessionFindings
 
 __all__ = [
     "ReviewRecord",
+    "SessionFindings",
     "decide_finding_tool",
     "read_review",
     "review_changes_tool",

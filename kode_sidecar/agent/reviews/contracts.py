@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from kode_sidecar.agent.reviews.session_findings import SessionFindings
 from kode_sidecar.agent.scouts import Dispatch
 from kode_sidecar.agent.scouts.contracts import ExploreRequest
 from kode_sidecar.agent.tools.changes import ChangesView
@@ -36,9 +36,9 @@ class ReviewServices:
 
 @dataclass(frozen=True)
 class ReviewPlace:
-    """One session: its changes, its folder for the record, and what its readers work with."""
+    """One session: its changes, its findings, and what its readers work with."""
 
     view: ChangesView
-    folder: Path
+    findings: SessionFindings
     reading: Callable[[], Sequence[Tool]]
     request: Callable[[ToolCall, Sequence[Tool]], ExploreRequest]

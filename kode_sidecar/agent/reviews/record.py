@@ -4,8 +4,10 @@ Beside each finding the text is saved at which its lines were right, so they can
 after any edit, also in a later process. Nothing is held in memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -55,28 +57,46 @@ def save_review(folder: Path, record: ReviewRecord) -> None:
     replace_file(folder / REVIEW_FILE, encode_json(record), durable=False)
 
 
-def followed(record: ReviewRecord, text_of: Callable[[str], str]) -> ReviewRecord:
-    """Return the record with the lines of each finding in the text as it is now.
+class LocatedFinding(NamedTuple):
+    """A finding, and the text at which its lines are right; None if that is not known."""
+
+    finding: ReviewFinding
+    text: str | None
+
+
+def at_present(
+    found: Iterable[LocatedFinding], text_of: Callable[[str], str]
+) -> tuple[list[ReviewFinding], dict[str, str]]:
+    """Return the findings with their lines in the texts as they are now, and these texts.
 
     `text_of` may raise KodeError: the file is then gone, and so are its findings.
     """
-    now: dict[str, str] = {}
-    movers: dict[str, Callable[[Span], Span | None]] = {}
-    for path, old in record.texts.items():
+    texts: dict[str, str] = {}
+    moved: list[ReviewFinding] = []
+
+    @cache
+    def move(path: str, old: str | None) -> Callable[[Span], Span | None] | None:
         try:
-            now[path] = text_of(path)
+            texts[path] = text_of(path)
         except KodeError:
-            continue
-        movers[path] = lines_moved(old, now[path])
-    found: list[ReviewFinding] = []
-    for one in record.findings:
-        move = movers.get(one.path)
-        span = None if one.gone or move is None else move((one.start_line, one.end_line))
+            return None
+        return None if old is None else lines_moved(old, texts[path])
+
+    for one, text in found:
+        to_now = None if one.gone else move(one.path, text)
+        span = None if to_now is None else to_now((one.start_line, one.end_line))
         if span is None:
-            found.append(replace(one, gone=True))
+            moved.append(replace(one, gone=True))
         else:
-            found.append(replace(one, start_line=span[0], end_line=span[1]))
-    return replace(record, findings=tuple(found), texts=now)
+            moved.append(replace(one, start_line=span[0], end_line=span[1]))
+    return moved, texts
+
+
+def followed(record: ReviewRecord, text_of: Callable[[str], str]) -> ReviewRecord:
+    """Return the record with the lines of each finding in the text as it is now."""
+    found = (LocatedFinding(one, record.texts.get(one.path)) for one in record.findings)
+    findings, texts = at_present(found, text_of)
+    return replace(record, findings=tuple(findings), texts=texts)
 
 
 def with_decision(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from kode_sidecar.agent.reviews.contracts import ReviewLimits, ReviewPlace, ReviewServices
+from kode_sidecar.agent.reviews.record import LocatedFinding
 from kode_sidecar.agent.reviews.report_tools import (
     ReportedFinding,
     ReportedPlace,
@@ -23,9 +24,9 @@ from kode_sidecar.agent.scouts.contracts import ExploreRequest, ExploreTask
 from kode_sidecar.agent.tools.changed_files import ChangedFiles, DiffedFile
 from kode_sidecar.agent.tools.changes import ChangesParams, changes_tool
 from kode_sidecar.core.domain.finding import (
-    SEVERITIES,
     QuotedPlace,
     ReviewFinding,
+    badness,
     is_same,
     located,
     merged,
@@ -40,9 +41,9 @@ MakeReport = Callable[[Callable[[str], None]], Tool]
 
 @dataclass
 class Reviewed:
-    """What a review came to; `dropped` counts findings by why they are not shown."""
+    """What a review came to so far; `dropped` counts findings by why they are not shown."""
 
-    findings: list[ReviewFinding] = field(default_factory=list[ReviewFinding])
+    findings: list[LocatedFinding] = field(default_factory=list[LocatedFinding])
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     not_reviewed: list[str] = field(default_factory=list[str])
     missed: int = 0
@@ -96,26 +97,30 @@ class ReviewRun:
         self._on_purpose = on_purpose
         self._nits = nits
         self.done = Reviewed()
-        self._waiting: list[Sequence[DiffedFile]] = []
+        self._waiting: list[list[DiffedFile]] = []
         self._places = asyncio.Semaphore(MAX_TASKS)
 
-    async def run(self) -> None:
-        """Review, within the limits; `done` is what it came to, also if it was cancelled.
-
-        Raises KodeError, asyncio.CancelledError.
-        """
+    async def begin(self) -> None:
+        """Find out what changed, and split it into parts. Raises KodeError."""
         changed = await self._place.view.list(self._params)
         self._name_left_out(changed)
         limits = self._services.limits
         parts = parts_of(changed.files, limits)
         for part in parts[limits.parts :]:
             self._not_reviewed(part, f"beyond the limit of {limits.parts} parts")
-        self._waiting = parts = parts[: limits.parts]
+        self._waiting = parts[: limits.parts]
+
+    async def run(self) -> None:
+        """Review, within the limits; `done` is what it came to, also if it was cancelled.
+
+        Raises asyncio.CancelledError.
+        """
+        limits = self._services.limits
         deadline = asyncio.timeout(limits.seconds)
         why = "the review was stopped"
         try:
             async with deadline:
-                await self._side_by_side(tuple(parts))
+                await self._side_by_side(tuple(self._waiting))
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -132,14 +137,14 @@ class ReviewRun:
         self.done.not_reviewed += [f"{file.path}: {why}" for file in part]
         self.done.missed += len(part)
 
-    async def _side_by_side(self, parts: Sequence[Sequence[DiffedFile]]) -> None:
+    async def _side_by_side(self, parts: Sequence[list[DiffedFile]]) -> None:
         """Review all parts, as many at once as there are scouts, and show how far it is."""
 
         def tell() -> None:
             read = len(parts) - len(self._waiting)
             self._call.progress(f"{read} of {len(parts)} parts are read", read, len(parts))
 
-        async def one(part: Sequence[DiffedFile]) -> None:
+        async def one(part: list[DiffedFile]) -> None:
             async with self._places:
                 await self._refute(await self._read(part))
             self._found(self.done)
@@ -150,7 +155,7 @@ class ReviewRun:
             for part in parts:
                 group.create_task(one(part), name="review")
 
-    async def _read(self, part: Sequence[DiffedFile]) -> Sequence[ReviewFinding]:
+    async def _read(self, part: list[DiffedFile]) -> Sequence[LocatedFinding]:
         names = [file.path for file in part]
         asked = msgspec.structs.replace(self._params, paths=names)
         task = ExploreTask(title=_title(names), question=self._question(asked))
@@ -185,7 +190,7 @@ class ReviewRun:
             parts.append(f"The user dismissed these before; do not report them again:\n{listed}")
         return "\n\n".join(parts)
 
-    def _checked(self, reported: Sequence[ReportedFinding]) -> Sequence[ReviewFinding]:
+    def _checked(self, reported: Sequence[ReportedFinding]) -> Sequence[LocatedFinding]:
         """Return the findings whose quotes are in the text, at their true lines, each once."""
         found: list[ReviewFinding] = []
         texts: dict[str, str | None] = {}
@@ -201,7 +206,7 @@ class ReviewRun:
         limit = self._services.limits.findings
         self.done.drop(f"beyond the limit of {limit}", len(single) - limit)
         return [
-            msgspec.structs.replace(one, id=f"n{number}")
+            LocatedFinding(msgspec.structs.replace(one, id=f"n{number}"), texts[one.path])
             for number, one in enumerate(single[:limit], 1)
         ]
 
@@ -240,41 +245,44 @@ class ReviewRun:
                 return QuotedPlace(self._place.view.name_of(place.path), *lines, words)
         return None
 
-    async def _refute(self, found: Sequence[ReviewFinding]) -> None:
+    async def _refute(self, found: Sequence[LocatedFinding]) -> None:
         """Add what a second reader does not refute; without its verdict it is unconfirmed."""
         size = self._services.limits.refuted_at_once
         left = list(found)
         try:
             while left:
                 group = left[:size]
-                verdicts = await self._doubt(group)
+                verdicts = await self._doubt([one.finding for one in group])
                 del left[:size]
                 for one in group:
-                    if verdicts.get(one.id) is False:
+                    if verdicts.get(one.finding.id) is False:
                         self.done.drop("refuted")
                     else:
-                        self._add(one, confirmed=one.id in verdicts)
+                        self._add(one, confirmed=one.finding.id in verdicts)
         finally:  # out of time, or stopped
             for one in left:
                 self._add(one, confirmed=False)
 
-    def _add(self, one: ReviewFinding, *, confirmed: bool) -> None:
+    def _add(self, found: LocatedFinding, *, confirmed: bool) -> None:
         """Add a finding, unless it is known; beyond the limit the least severe one goes."""
-        one = msgspec.structs.replace(one, unconfirmed=not confirmed)
+        new = found._replace(
+            finding=msgspec.structs.replace(found.finding, unconfirmed=not confirmed)
+        )
         findings = self.done.findings
         limit = self._services.limits.findings
         for at, known in enumerate(findings):
-            if is_same(known, one):
-                findings[at] = united(known, one)
+            if is_same(known.finding, new.finding):
+                worse = min(known, new, key=lambda one: badness(one.finding))
+                findings[at] = LocatedFinding(united(known.finding, new.finding), worse.text)
                 self.done.drop("reported twice")
                 return
         if len(findings) < limit:
-            findings.append(one)
+            findings.append(new)
             return
         self.done.drop(f"beyond the limit of {limit}")
-        least = max(range(limit), key=lambda at: SEVERITIES.index(findings[at].severity))
-        if SEVERITIES.index(one.severity) < SEVERITIES.index(findings[least].severity):
-            findings[least] = one
+        least = max(range(limit), key=lambda at: badness(findings[at].finding))
+        if badness(new.finding) < badness(findings[least].finding):
+            findings[least] = new
 
     async def _doubt(self, group: Sequence[ReviewFinding]) -> dict[str, bool]:
         verdicts: list[Verdict] = []

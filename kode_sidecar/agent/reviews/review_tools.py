@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,17 +10,16 @@ from msgspec import Meta, Struct
 from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices
 from kode_sidecar.agent.reviews.record import (
     ReviewRecord,
+    at_present,
     followed,
     read_review,
-    save_review,
-    with_decision,
 )
 from kode_sidecar.agent.reviews.review_run import Reviewed, ReviewRun
+from kode_sidecar.agent.reviews.session_findings import SessionFindings
 from kode_sidecar.agent.tools.changes import ChangesParams, ChangesView, Subject
 from kode_sidecar.core.domain.finding import ReviewFinding, compared, open_findings
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.shown_text import one_line, without_controls
-from kode_sidecar.errors import KodeError
 
 
 class ReviewChangesParams(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,11 +64,9 @@ def review_changes_tool(place: ReviewPlace, services: ReviewServices) -> Tool:
     """Make the tool of one session."""
 
     async def run(params: ReviewChangesParams, call: ToolCall) -> ToolOutcome:
-        before = _now(place.folder, place.view)
+        before = _now(place.findings, place.view)
         on_purpose = [
-            one_line(f"{one.path}:{one.start_line} {one.title} ({one.reason or 'no reason'})")
-            for one in before.findings
-            if one.state == "dismissed" and not one.gone
+            _dismissed(one) for one in before.findings if one.state == "dismissed" and not one.gone
         ]
         asked = ChangesParams(
             of=params.of,
@@ -79,16 +75,29 @@ def review_changes_tool(place: ReviewPlace, services: ReviewServices) -> Tool:
             start_line=params.start_line,
             end_line=params.end_line,
         )
+        findings = place.findings
+
+        def record(done: Reviewed) -> ReviewRecord:
+            return _recorded(_now(findings, place.view), done, params, place.view)
+
         review = ReviewRun(
-            *(asked, params.focus, call, place, services, _ignore, on_purpose), nits=params.nits
+            asked,
+            params.focus,
+            call,
+            place,
+            services,
+            lambda done: findings.report(record(done), call.tool_use_id, running=True),
+            on_purpose,
+            nits=params.nits,
         )
-        done = review.done
+        await review.begin()
         try:
             await review.run()
         finally:  # what a stopped review has found counts, too
-            record = _recorded(_now(place.folder, place.view), done, params, place.view)
-            save_review(place.folder, record)
-        return ToolOutcome(ok=True, summary=record.summary, content=_content(record, done))
+            found = record(review.done)
+            findings.save(found, call.tool_use_id)
+        content = _content(found, review.done)
+        return ToolOutcome(ok=True, summary=found.summary, content=content)
 
     return Tool(
         "review_changes",
@@ -99,12 +108,11 @@ def review_changes_tool(place: ReviewPlace, services: ReviewServices) -> Tool:
     )
 
 
-def decide_finding_tool(folder: Path, view: ChangesView) -> Tool:
+def decide_finding_tool(findings: SessionFindings) -> Tool:
     """Make the tool of one session."""
 
     async def run(params: DecideFindingParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
-        record = with_decision(_now(folder, view), params.id, params.state, params.reason)
-        save_review(folder, record)
+        findings.decide(params.id, params.state, params.reason)
         summary = f"{params.id} is {params.state}"
         return ToolOutcome(ok=True, summary=summary, content=f"{summary}.")
 
@@ -116,24 +124,17 @@ def decide_finding_tool(folder: Path, view: ChangesView) -> Tool:
     )
 
 
-def _ignore(_done: Reviewed) -> None:
-    """Wait for the end."""
-
-
-def _now(folder: Path, view: ChangesView) -> ReviewRecord:
-    return followed(read_review(folder) or ReviewRecord(), view.text_of)
+def _now(findings: SessionFindings, view: ChangesView) -> ReviewRecord:
+    return followed(read_review(findings.folder) or ReviewRecord(), view.text_of)
 
 
 def _recorded(
     before: ReviewRecord, done: Reviewed, params: ReviewChangesParams, view: ChangesView
 ) -> ReviewRecord:
-    findings = compared(before.findings, done.findings, done.paths)
-    texts: dict[str, str] = {}
-    for path in {one.path for one in findings if not one.gone}:
-        try:
-            texts[path] = view.text_of(path)
-        except KodeError:
-            continue
+    found, texts = at_present(done.findings, view.text_of)
+    findings = compared(before.findings, found, done.paths)
+    there = {one.path for one in findings if not one.gone}
+    texts = {path: text for path, text in {**before.texts, **texts}.items() if path in there}
     return ReviewRecord(
         findings=tuple(findings),
         texts=texts,
@@ -142,6 +143,10 @@ def _recorded(
         summary=_summary(findings, done),
         request=_request_text(params),
     )
+
+
+def _dismissed(one: ReviewFinding) -> str:
+    return one_line(f"{one.path}:{one.start_line} {one.title} ({one.reason or 'no reason'})")
 
 
 def _summary(findings: Sequence[ReviewFinding], done: Reviewed) -> str:

@@ -239,6 +239,7 @@ def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> 
         pending=tuple(history.questions.values()),
         asks=tuple(history.asks.values()),
         plan=history.plan,
+        findings=history.findings,
         last_turn=history.last_turn,
         open_blocks=tuple(
             OpenBlock(block_id=block_id, text=block.text)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -67,6 +68,10 @@ from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
 from kode_sidecar.infrastructure.records.spending import Totals
 
+if TYPE_CHECKING:  # only sessions with reviews need them
+    from kode_sidecar.agent.reviews import SessionFindings
+    from kode_sidecar.core.protocol.review import ReviewDecideParams
+
 Release = Callable[[], None]
 
 
@@ -128,6 +133,20 @@ class Session:
         """The id of the running turn, once the client knows it."""
         turn = self._turn
         return turn.id if turn is not None and turn.saved.is_set() else None
+
+    @property
+    def findings(self) -> "SessionFindings":
+        """What its code reviews found."""
+        # Imported late: most sessions never review.
+        from kode_sidecar.agent.reviews import SessionFindings  # noqa: PLC0415
+
+        return SessionFindings(self._records.folder, self._services.workspace, self.stream)
+
+    async def decide_finding(self, params: "ReviewDecideParams") -> Release:
+        """Save the user's word on a finding. Call the result after replying. Raises KodeError."""
+        async with self.stream.saving():
+            self.findings.decide(params.finding_id, params.state, params.reason)
+        return self.stream.release
 
     async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
         """Save a prompt and start its turn. Call the second value after replying."""

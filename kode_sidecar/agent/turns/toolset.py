@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -48,6 +48,9 @@ from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kode_sidecar.agent.reviews import SessionFindings
 
 _STATES = {"done": "reported", "timed_out": "timed out", "failed": "failed", "refused": "refused"}
 
@@ -257,7 +260,7 @@ class Toolbox:
                     # Imported late, as below: jobs and most sessions never review.
                     from kode_sidecar.agent.reviews import decide_finding_tool  # noqa: PLC0415
 
-                    return decide_finding_tool(scope.records.folder, self._changes(scope))
+                    return decide_finding_tool(self._findings(scope))
 
         return make
 
@@ -283,6 +286,11 @@ class Toolbox:
         reader = ChangeReader(self.workspace, self.git)
         return ChangesView(self.workspace, reader, scope.change_sets.session_files)
 
+    def _findings(self, scope: ToolScope) -> "SessionFindings":
+        from kode_sidecar.agent.reviews import SessionFindings  # noqa: PLC0415
+
+        return SessionFindings(scope.records.folder, self.workspace, scope.emit)
+
     def _review_tool(self, scope: ToolScope) -> Tool:
         from kode_sidecar.agent.reviews import review_changes_tool  # noqa: PLC0415
         from kode_sidecar.agent.reviews.contracts import ReviewPlace, ReviewServices  # noqa: PLC0415
@@ -290,7 +298,7 @@ class Toolbox:
         view = self._changes(scope)
         place = ReviewPlace(
             view,
-            scope.records.folder,
+            self._findings(scope),
             lambda: self._reading(scope),
             lambda call, tools: _request(scope, call, tools, view.text_of),
         )

@@ -14,6 +14,7 @@ from kode_sidecar.core.domain.change_set import ChangeSetState, FileView, Range
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.event_parts import BudgetUse, ChangedFile, ContextUse, EventBase
+from kode_sidecar.core.domain.finding import FindingView
 from kode_sidecar.core.domain.message import Block, Cost, LostUsage, Message, Role, Usage
 from kode_sidecar.core.domain.question_event import (
     AskRequested,
@@ -246,6 +247,21 @@ class PlanUpdated(EventBase, frozen=True, kw_only=True, tag="plan.updated"):
     items: tuple[PlanItem, ...]
 
 
+class ReviewUpdated(EventBase, frozen=True, kw_only=True, tag="review.updated"):
+    """All findings of the session's code reviews; they replace those before.
+
+    Not stored while a review is `running` and has found these so far: they cannot be decided yet.
+    `tool_use_id` is the call that reviews; absent after a decision. `not_reviewed` counts the files
+    that nobody looked at; `kode/review/list` names them.
+    """
+
+    tool_use_id: str = ""
+    running: bool = False
+    findings: tuple[FindingView, ...]
+    summary: str = field(default_factory=str)
+    not_reviewed: int = field(default_factory=int)
+
+
 class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.changed"):
     """Others changed files that the model has read; the model is notified before its next step.
 
@@ -342,6 +358,7 @@ Event = (
     | DecisionRequested
     | DecisionResolved
     | PlanUpdated
+    | ReviewUpdated
     | FreshnessChanged
     | ContextCompacted
     | SessionUpdated
@@ -357,6 +374,8 @@ def is_stored(event: Event) -> bool:
         return event.state != "running"
     if isinstance(event, BudgetUpdated):
         return event.state != "within"
+    if isinstance(event, ReviewUpdated):
+        return not event.running
     return not isinstance(event, ChangeSetForming | ToolProgress | ModelWaiting)
 
 

@@ -11,6 +11,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kode_sidecar.core.domain.change_set import Range
+
 Severity = Literal["error", "warning", "info", "nit"]
 """Wrong result, loss or hole; likely trouble; worth knowing; taste."""
 
@@ -58,6 +60,40 @@ class ReviewFinding(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     unconfirmed: bool = False
 
 
+class FindingPlace(Struct, frozen=True, kw_only=True):
+    """Another place that shows the fault, where the review found it."""
+
+    uri: str
+    path: str
+    range: Range
+    quote: str
+
+
+class FindingView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A finding on the wire, at its place in the editor's text as it is now.
+
+    `range` is absent if its lines are no longer there; `reason` is why the user dismissed or
+    resolved it. `news` is what the latest review says of it. `unconfirmed`: nobody could try to
+    refute it. `uri` is empty for a file that no open folder holds.
+    """
+
+    finding_id: str
+    uri: str
+    path: str
+    range: Range | None = None
+    severity: Severity
+    category: str
+    title: str
+    explanation: str
+    quote: str
+    evidence: tuple[FindingPlace, ...] = ()
+    suggestion: str = ""
+    state: FindingState
+    news: FindingNews
+    reason: str = ""
+    unconfirmed: bool = False
+
+
 _SHORTEST_QUOTE = 6
 """Characters besides blanks by which a quote can be found elsewhere than at its cited lines."""
 
@@ -93,10 +129,15 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
+def badness(one: ReviewFinding) -> int:
+    """Return a number by which findings are sorted, the worst first."""
+    return SEVERITIES.index(one.severity)
+
+
 def merged(findings: Sequence[ReviewFinding]) -> list[ReviewFinding]:
     """Return the findings without duplicates, the worst first; the worst of equal ones stays."""
     found: list[ReviewFinding] = []
-    for one in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
+    for one in sorted(findings, key=badness):
         at = next((i for i, known in enumerate(found) if is_same(known, one)), None)
         if at is None:
             found.append(one)
@@ -107,7 +148,7 @@ def merged(findings: Sequence[ReviewFinding]) -> list[ReviewFinding]:
 
 def united(one: ReviewFinding, other: ReviewFinding) -> ReviewFinding:
     """Return the worse of two equal findings, the first if they are as bad, with all evidence."""
-    if SEVERITIES.index(other.severity) < SEVERITIES.index(one.severity):
+    if badness(other) < badness(one):
         one, other = other, one
     return replace(
         one,
@@ -120,7 +161,7 @@ def united(one: ReviewFinding, other: ReviewFinding) -> ReviewFinding:
 def open_findings(findings: Sequence[ReviewFinding]) -> list[ReviewFinding]:
     """Return those that wait for the user and are still in the text, the worst first."""
     found = [one for one in findings if one.state == "open" and not one.gone]
-    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    return sorted(found, key=badness)
 
 
 def is_same(one: ReviewFinding, other: ReviewFinding) -> bool:

@@ -131,7 +131,7 @@ DOCTOR_COMMAND = "kode.doctor"
 
 PLAIN_COMMANDS = (
     *("kode.ask", "kode.verb", "kode.send", "kode.accept", "kode.reject", "kode.show"),
-    *("kode.undo", "kode.stop", "kode.chat", "kode.sessions", "kode.model"),
+    *("kode.undo", "kode.stop", "kode.chat", "kode.sessions", "kode.model", "kode.finding"),
 )
 CODE_ACTION_KINDS = ("quickfix", "refactor.rewrite", "source.kode")
 """Both are for clients that send no `initializationOptions.kode`."""

@@ -7,6 +7,7 @@ from kode_sidecar.core.protocol import (
     mcp,
     process,
     questions,
+    review,
     run,
     session,
     turn,
@@ -213,6 +214,28 @@ METHODS: tuple[Method, ...] = (
         change_set.UndoParams,
         change_set.UndoResult,
         ("ChangeSetNotFound", "Storage"),
+    ),
+    Method(
+        "kode/review/list",
+        "The findings of a session's code reviews, at their places in the editor's text as it is"
+        " now.",
+        review.ReviewListParams,
+        review.ReviewListResult,
+        ("SessionNotFound", "Storage"),
+    ),
+    Method(
+        "kode/review/decide",
+        "Dismiss, resolve or reopen a finding; saved before the answer, sent as `review.updated`.",
+        review.ReviewDecideParams,
+        process.Empty,
+        ("SessionNotFound", "ReadOnly", "InvalidParams", "Storage"),
+    ),
+    Method(
+        "kode/review/ask",
+        "Start a turn about findings, such as to fix or explain them: the model gets their data.",
+        review.ReviewAskParams,
+        turn.TurnStartResult,
+        ("SessionNotFound", "ReadOnly", "InvalidParams", "TurnActive", "AuthRequired", "Storage"),
     ),
     Method(
         "kode/freshness/get",

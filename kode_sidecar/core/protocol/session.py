@@ -14,6 +14,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.event_parts import Effort, Mode
+from kode_sidecar.core.domain.finding import FindingView
 from kode_sidecar.core.domain.message import Cost, Message, Role, Usage
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.errors import KodeError
@@ -186,7 +187,8 @@ class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omi
     In a snapshot `messages` are those of all branches, oldest first; `cursor` means there are more:
     continue with `kode/message/list` and `all`. `open_messages` are not complete yet and have their
     blocks so far. `pending` and `asks` wait for the user, `last_turn` is the end of the newest
-    finished turn, `plan` the model's newest list of steps.
+    finished turn, `plan` the model's newest list of steps,
+    `findings` those of code reviews as `review.updated` last reported them.
     """
 
     mode: Literal["replay", "snapshot"]
@@ -208,6 +210,7 @@ class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omi
     )
     asks: tuple[AskRequested, ...] = field(default_factory=tuple[AskRequested, ...])
     plan: tuple[PlanItem, ...] = ()
+    findings: tuple[FindingView, ...] = ()
     open_blocks: tuple[OpenBlock, ...] = ()
 
 

@@ -22,6 +22,7 @@ from kode_sidecar.core.protocol.language import (
     EditorRenameResult,
     EditorSymbolsParams,
     EditorSymbolsResult,
+    FileDiagnostics,
 )
 from kode_sidecar.core.text.line_diff import diff_lines, split_lines
 from kode_sidecar.core.text.text_lines import PositionEncoding, encoded_column
@@ -35,6 +36,7 @@ Ask = Callable[[str, Struct, Any], Awaitable[Any]]
 
 ANSWER_SECONDS = 20.0
 _PLACES_NAMED = 5
+_OUR_SOURCES = ("kode", "kode review")
 
 
 async def _nobody(method: str, _params: Struct, _result: Any) -> Any:
@@ -64,9 +66,18 @@ class LanguageServers:
     async def diagnostics(
         self, uri: str | None, *, after_edit: bool = False
     ) -> EditorDiagnosticsResult:
-        """Return the diagnostics of a file, or of all files that the editor knows."""
+        """Return the diagnostics of a file, or of all files that the editor knows, but our own."""
         params = EditorDiagnosticsParams(uri=uri, after_edit=after_edit)
-        return await self._query("diagnostics", params, EditorDiagnosticsResult)
+        result = await self._query("diagnostics", params, EditorDiagnosticsResult)
+        return EditorDiagnosticsResult(
+            files=tuple(
+                FileDiagnostics(
+                    uri=file.uri,
+                    diagnostics=tuple(d for d in file.diagnostics if d.source not in _OUR_SOURCES),
+                )
+                for file in result.files
+            )
+        )
 
     async def definition(self, uri: str, position: Position) -> EditorLocationsResult:
         """Return where the symbol at a position is defined."""

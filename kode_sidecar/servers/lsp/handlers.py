@@ -136,6 +136,15 @@ class SessionHandlers:
                 params
             ),
             "kode/changeSet/undo": self._undo,
+            "kode/review/list": of_session(lambda session, _: session.findings.list()),
+            "kode/review/decide": of_session(
+                lambda session, params: _done(session.decide_finding(params))
+            ),
+            "kode/review/ask": of_session(
+                lambda session, params: _answered(
+                    session.start_turn(session.findings.question(params))
+                )
+            ),
             "kode/freshness/get": of_session(
                 lambda session, params: session.change_sets.files.report(params.limit)
             ),

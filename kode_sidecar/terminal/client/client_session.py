@@ -59,7 +59,8 @@ class ClientSession(Fold):
 
 def _is_stored_later(event: Json) -> bool:
     """Return whether an unnumbered event gets a number once the disk can be written again."""
-    return event["type"] not in _NEVER_STORED and event.get("state") not in ("running", "within")
+    passing = event.get("running") or event.get("state") in ("running", "within")
+    return event["type"] not in _NEVER_STORED and not passing
 
 
 def _bare(event: Json) -> Json:

@@ -46,6 +46,7 @@ local function state(fold)
     changeSets = bare(fold.changeSets, {}),
     hunks = bare(fold.hunks, { 'range' }),
     plan = fold.plan,
+    findings = fold.findings,
   }
 end
 

@@ -28,9 +28,9 @@ function taken(...answers) {
 
 function state(fold) {
   const all = (map, change = (value) => value) => Object.fromEntries([...map].map(([id, value]) => [id, change(value)]));
-  const { seq, headId, turnId, lastTurn, usage, plan } = fold;
+  const { seq, headId, turnId, lastTurn, usage, plan, findings } = fold;
   return {
-    seq, headId, turnId, usage, plan, stopReason: lastTurn?.stopReason,
+    seq, headId, turnId, usage, plan, findings, stopReason: lastTurn?.stopReason,
     messages: all(fold.messages),
     blocks: all(fold.blocks, ({ messageId, block }) => ({ ...block, messageId })),
     results: all(fold.results),

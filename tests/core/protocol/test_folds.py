@@ -73,6 +73,7 @@ def state(fold: Any) -> Json:
         "changeSets": fold.change_sets,
         "hunks": hunks,
         "plan": fold.plan,
+        "findings": fold.findings,
     }
     return {name: value for name, value in found.items() if value not in (None, {}, [])}
 

@@ -98,6 +98,8 @@ export function words(event: Event): string {
       return `${event.requestId} ${event.by}`;
     case "plan.updated":
       return event.items.map((item) => `${item.state} ${item.text}`).join();
+    case "review.updated":
+      return event.findings.map((one) => `${one.state} ${one.path}:${one.range?.start.line} ${one.title}`).join();
     case "budget.updated":
       return `${event.state} ${event.forecast} ${event.currency}`;
     case "notice":
