@@ -43,6 +43,7 @@ from kode_sidecar.core.protocol.process import (
     SetTrustParams,
 )
 from kode_sidecar.core.protocol.run import RunStartParams, RunStartResult
+from kode_sidecar.core.protocol.session import SessionAttachParams
 from kode_sidecar.core.settings import (
     LiveSettings,
     LoadedSettings,
@@ -63,10 +64,12 @@ from kode_sidecar.servers.lsp import (
     ClientProfile,
     Connection,
     Features,
+    FindingDiagnostics,
     FrameListener,
     Handler,
     LoadStep,
     LspEditor,
+    PublishedDiagnostics,
     SessionHandlers,
     ping,
     run,
@@ -142,8 +145,11 @@ class _App:
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
+        published = PublishedDiagnostics(connection.notify)
+        self._findings = FindingDiagnostics(self._sessions, self._documents, published)
+        self._editor.on_review = self._findings.follow
         catalog = SessionCatalog(self._sessions, folders, self._editor)
-        self._plain = self._plain_tier(connection, catalog)
+        self._plain = self._plain_tier(connection, catalog, published)
         sessions = SessionHandlers(
             sessions=self._sessions,
             catalog=catalog,
@@ -157,7 +163,9 @@ class _App:
             copies=SessionCopies(folders, environment.transcript, lambda: self._live.loaded.keys),
             usage=UsageReport(folders.store),
         )
-        serve(connection, {**sessions.by_method, **self._process_handlers()})
+        attach = self._attaching(sessions.by_method["kode/session/attach"])
+        handlers = {**sessions.by_method, "kode/session/attach": attach}
+        serve(connection, {**handlers, **self._process_handlers()})
         self._editor.notebooks = serve_documents(connection, self._documents)
         connection.on_broken_sync = self._broken_sync
 
@@ -186,7 +194,9 @@ class _App:
             close=self._close,
         )
 
-    def _plain_tier(self, connection: Connection, catalog: SessionCatalog) -> "PlainTier | None":
+    def _plain_tier(
+        self, connection: Connection, catalog: SessionCatalog, published: PublishedDiagnostics
+    ) -> "PlainTier | None":
         """Return what serves a client without a plugin; None for any other."""
         if type(self._editor) is LspEditor:
             return None
@@ -203,6 +213,8 @@ class _App:
             self._sessions,
             catalog,
             self._documents,
+            published,
+            self._findings,
             self._live.loaded.settings.storage_root / "chats",
             self._live.loaded.settings.comment_word,
             lambda: self._live.loaded.settings.locale,
@@ -281,6 +293,18 @@ class _App:
         async def handle(params: Any) -> T:
             await self._sessions.loaded()
             return await ask(self._loaded_agent(), params)
+
+        return handle
+
+    def _attaching(self, attach: Handler) -> Handler:
+        """Make a handler that attaches, and shows what reviews of an earlier process found."""
+
+        async def handle(params: SessionAttachParams) -> Any:
+            reply = await attach(params)
+            session = self._sessions.get_now(params.session_id)
+            if session is not None and session.stream.history.findings:
+                self._findings.follow(session.id)
+            return reply
 
         return handle
 
@@ -368,6 +392,7 @@ class _App:
 
     async def _close(self) -> None:
         await self._sessions.close()
+        self._findings.close()
         if self._plain is not None:
             self._plain.close()
         if self._agent is not None:

@@ -3,7 +3,9 @@
 from kode_sidecar.servers.lsp.client_profile import ClientProfile
 from kode_sidecar.servers.lsp.codec import RpcDialect, encode
 from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.diagnostics import PacedRefresh, PublishedDiagnostics
 from kode_sidecar.servers.lsp.editor import LspEditor
+from kode_sidecar.servers.lsp.finding_diagnostics import FindingDiagnostics, diagnostic
 from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
 from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
 from kode_sidecar.servers.lsp.loader import LoadStep
@@ -17,15 +19,19 @@ __all__ = [
     "ClientProfile",
     "Connection",
     "Features",
+    "FindingDiagnostics",
     "FrameListener",
     "Handler",
     "HandlerReply",
     "LoadStep",
     "Log",
     "LspEditor",
+    "PacedRefresh",
     "Pop",
+    "PublishedDiagnostics",
     "RpcDialect",
     "SessionHandlers",
+    "diagnostic",
     "encode",
     "ping",
     "run",

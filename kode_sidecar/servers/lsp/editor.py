@@ -1,12 +1,12 @@
 """Sends the editor events, edits and questions over LSP and `kode/*`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.core.domain.agent_event import BlockCompleted, Event
+from kode_sidecar.core.domain.agent_event import BlockCompleted, Event, ReviewUpdated
 from kode_sidecar.core.domain.message import ToolResultBlock
 from kode_sidecar.core.protocol.documents import (
     OpenDocumentParams,
@@ -49,7 +49,7 @@ class LspEditor:
 
     Events go out in order, because the connection has one queue for everything. The journal holds
     each tool result whole; the client gets only the head of texts above its limit, and reads the
-    rest when it is to be shown.
+    rest when it is to be shown. `on_review` gets the id of a session whose findings have changed.
     """
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
@@ -60,6 +60,7 @@ class LspEditor:
         self._max_inline_bytes = client.max_inline_bytes
         self.publish_delta = connection.notify_delta
         self.flow = connection.flow
+        self.on_review: Callable[[str], None] = lambda _: None
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events that belong together as one `kode/event`, after their progress."""
@@ -67,6 +68,8 @@ class LspEditor:
             for event in events:
                 self._progress.follow(event)
         self.show(session_id, events)
+        if any(isinstance(event, ReviewUpdated) and not event.running for event in events):
+            self.on_review(session_id)
 
     def show(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events of another process, without progress: its turns cannot be cancelled here."""

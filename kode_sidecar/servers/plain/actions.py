@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.text.shown_text import cut_line, one_line
 from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.servers.lsp import FindingDiagnostics, diagnostic
 from kode_sidecar.servers.plain.pending_hunks import PendingHunk, PendingHunks
 from kode_sidecar.servers.plain.texts import Texts
 
@@ -21,6 +22,8 @@ QUICK_FIX, REWRITE, SOURCE = "quickfix", "refactor.rewrite", "source.kode"
 _TITLE_CHARS = 70
 _MOST_DIAGNOSTICS = 5
 _MOST_LINES = 200
+_MOST_FINDINGS = 3
+_OURS = ("kode", "kode review")
 _ABOUT_CODE = frozenset({"selection", "symbol", "file"})
 _COMMENT = re.compile(r"(?:#|//|--|;|/\*|\*|<!--|%|\"|')\s*(?:\W\s*)?(.*)")
 
@@ -48,11 +51,13 @@ class CodeActions:
     def __init__(
         self,
         hunks: PendingHunks,
+        findings: FindingDiagnostics,
         documents: Documents,
         texts: Texts,
         comment_word: str,
     ) -> None:
         self._hunks = hunks
+        self._findings = findings
         self._documents = documents
         self._texts = texts
         self.verbs: Sequence[Verb] = ()
@@ -65,6 +70,7 @@ class CodeActions:
         else:
             found = [
                 *self._of_hunks(place),
+                *self._of_findings(place),
                 *self._of_comment(place),
                 *self._of_diagnostics(place, context),
                 *self._of_verbs(place),
@@ -117,6 +123,15 @@ class CodeActions:
         for name in ("accept", "reject", "show"):
             yield _command(self._texts(name), f"kode.{name}", one.hunk.hunk_id)
 
+    def _of_findings(self, place: Place) -> Iterator[Json]:
+        first, last = place.range.start.line, place.range.end.line
+        for session_id, one in self._findings.at(place.uri, first, last)[:_MOST_FINDINGS]:
+            told = {"sessionId": session_id, "findingId": one.finding_id}
+            for word in ("fix", "explain", "dismiss"):
+                title = self._texts(f"finding_{word}", name=_short(one.title))
+                action = _action(_command(title, "kode.finding", word, told), QUICK_FIX)
+                yield {**action, "diagnostics": [diagnostic(session_id, one)]}
+
     def _of_comment(self, place: Place) -> Iterator[Json]:
         asked = self.comment_at(place)
         if asked is not None:
@@ -124,7 +139,7 @@ class CodeActions:
             yield _action(_command(title, "kode.ask", asked, _json(place)), QUICK_FIX)
 
     def _of_diagnostics(self, place: Place, context: ActionContext) -> Iterator[Json]:
-        others = [one for one in context.diagnostics if one.get("source") != "kode"]
+        others = [one for one in context.diagnostics if one.get("source") not in _OURS]
         for one in others[:_MOST_DIAGNOSTICS]:
             message = str(one.get("message", ""))
             title = self._texts("fix", name=_short(message))

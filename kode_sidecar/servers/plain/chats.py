@@ -76,6 +76,11 @@ class Chats:
         chat = self._current or await self.begin_new()
         return await self._sessions.get(chat.session_id)
 
+    async def session_of(self, session_id: str) -> "Session":
+        """Return a session whose conversation is now the current one. Raises KodeError, OSError."""
+        await self.open(session_id)
+        return await self.session()
+
     async def begin_new(self) -> Chat:
         """Begin a new conversation. Raises KodeError, OSError."""
         created = await self._sessions.create(SessionNewParams())
@@ -92,6 +97,8 @@ class Chats:
         chat = self._conversation(session_id)
         conversation = session.conversation
         chat.restore(list(conversation.path(conversation.head)))
+        if session.stream.history.findings:
+            self._editor.on_review(session_id)
         return chat
 
     async def send(self, uri: str | None) -> None:

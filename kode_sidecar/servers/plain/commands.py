@@ -10,6 +10,7 @@ from kode_sidecar.core.domain.change_set import Range
 from kode_sidecar.core.domain.message import PromptBlock
 from kode_sidecar.core.protocol.handshake import PLAIN_COMMANDS, as_object
 from kode_sidecar.core.protocol.process import ModelsListResult
+from kode_sidecar.core.protocol.review import ReviewAskParams, ReviewDecideParams, UserState
 from kode_sidecar.core.protocol.session import SessionListParams, SessionUpdateParams
 from kode_sidecar.core.text.shown_text import cut_line, one_line
 from kode_sidecar.errors import KodeError, invalid_at
@@ -66,7 +67,7 @@ class PlainCommands:
         self._running: set[asyncio.Task[None]] = set()
         runs: tuple[Callable[[Arguments], Coroutine[Any, Any, None]], ...] = (
             *(self._ask, self._verb, self._send, self._accept, self._reject, self._show),
-            *(self._undo, self._stop, self._chat, self._sessions, self._model),
+            *(self._undo, self._stop, self._chat, self._sessions, self._model, self._finding),
         )
         self.by_name: Mapping[str, Callable[[Arguments], Awaitable[None]]] = {
             name: self._answering(run) for name, run in zip(PLAIN_COMMANDS, runs, strict=True)
@@ -113,7 +114,10 @@ class PlainCommands:
         place = _place(arguments)
         where = f"({_where(place)})" if place else ""
         shown = " ".join(filter(None, [f"/{name}", where, more]))
-        await self._chats.prompt([text_block(called(verb, more)), *self._selected(place)], shown)
+        # By its name where it holds for the turn: with an agent, a mode or a model of its own.
+        by_name = verb.agent or verb.mode or verb.model or verb.effort
+        text = f"/{name} {more}".rstrip() if by_name else called(verb, more)
+        await self._chats.prompt([text_block(text), *self._selected(place)], shown)
 
     async def _send(self, arguments: Arguments) -> None:
         await self._chats.send(_words(arguments) or None)
@@ -193,6 +197,42 @@ class PlainCommands:
             params = SessionUpdateParams(session_id=session.id, model=name)
             (await self._chats.catalog.update(params) or _nothing)()
             self._messages.info(self._texts("model_now", name=name))
+
+    async def _finding(self, arguments: Arguments) -> None:
+        """Fix, explain, dismiss, resolve or reopen a finding of a code review."""
+        word, _, more = _words(arguments).partition(" ")
+        told: Mapping[str, object] = {}
+        for one in arguments:
+            told = as_object(one) or told
+        if not told:
+            name, _, more = more.partition(" ")
+            session = await self._chats.session()
+        else:
+            name = str(told.get("findingId", ""))
+            session = await self._chats.session_of(str(told.get("sessionId", "")))
+        if word in ("fix", "explain"):
+            prompt = more or self._texts(f"ask_{word}")
+            asked = ReviewAskParams(session_id=session.id, finding_ids=(name,), prompt=prompt)
+            blocks = session.findings.question(asked).input
+            await self._chats.prompt(blocks, f"{prompt} ({name})")
+            return
+        states: dict[str, UserState] = {
+            "dismiss": "dismissed",
+            "resolve": "resolved",
+            "open": "open",
+        }
+        if word not in states:
+            text = f"{word!r} is none of fix, explain, {', '.join(states)}."
+            raise KodeError("InvalidParams", text)
+        if word == "dismiss" and not more:
+            reasons = tuple(self._texts(key) for key in ("on_purpose", "is_wrong", "not_now"))
+            more = await self._editor.choose(self._texts("why_dismiss", name=name), reasons) or ""
+            if not more:
+                return
+        decided = ReviewDecideParams(
+            session_id=session.id, finding_id=name, state=states[word], reason=more
+        )
+        (await session.decide_finding(decided))()
 
     def _selected(self, place: Place | None) -> list[PromptBlock]:
         document = self._documents.get(place.uri) if place is not None else None

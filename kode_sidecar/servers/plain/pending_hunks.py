@@ -1,7 +1,5 @@
 """Pending hunks as plain LSP shows them: diagnostics, with their places held for code actions."""
 
-import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +19,12 @@ from kode_sidecar.core.protocol.change_set import (
 from kode_sidecar.core.text.shown_text import clipped, visible
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.infrastructure.workspace.documents import DocumentChange, Documents
+from kode_sidecar.servers.lsp import PacedRefresh, PublishedDiagnostics
 from kode_sidecar.servers.plain.texts import Texts
 
+SOURCE = "kode"
 _HINT = 4  # LSP DiagnosticSeverity
 _SHOWN_CHARS = 1_500
-_SHORTEST_DELAY = 0.1
-_SHARE_OF_TIME = 10
 _TOP = Range(Position(0, 0), Position(0, 0))
 
 
@@ -52,8 +50,7 @@ class PendingHunk:
 class PendingHunks:
     """The pending hunks of some sessions, refreshed after events and after the user's changes.
 
-    Everything asked for by a code action is answered from memory. A refresh takes at most a tenth
-    of the time, so that a large document with many hunks does not slow down typing.
+    Everything asked for by a code action is answered from memory.
     """
 
     def __init__(
@@ -61,18 +58,17 @@ class PendingHunks:
         sessions: SessionRegistry,
         documents: Documents,
         texts: Texts,
-        notify: Callable[[str, Any], None],
+        published: PublishedDiagnostics,
         refreshed: Callable[[], None],
     ) -> None:
         self._sessions = sessions
         self._texts = texts
-        self._notify = notify
+        self._published = published
         self._refreshed = refreshed
         self._session_ids: list[str] = []
         self._by_file: dict[str, list[PendingHunk]] = {}
-        self._shown: dict[str, list[Any]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._cost = 0.0
+        self._paced = PacedRefresh(self._read)
+        self.schedule, self.close = self._paced.schedule, self._paced.close
         documents.subscribe(self._document_changed)
 
     def include(self, session_id: str) -> None:
@@ -81,16 +77,11 @@ class PendingHunks:
             self._session_ids.append(session_id)
         self.schedule()
 
-    def schedule(self) -> None:
-        """Refresh soon."""
-        if self._timer is None:
-            delay = max(_SHORTEST_DELAY, self._cost * _SHARE_OF_TIME)
-            self._timer = asyncio.get_running_loop().call_later(delay, self.refresh)
-
     def refresh(self) -> None:
         """Read where the hunks stand now, and publish what has changed."""
-        self.close()
-        began = time.perf_counter()
+        self._paced.now()
+
+    def _read(self) -> None:
         self._by_file = {}
         for view in self._views():
             for file in view.files:
@@ -101,14 +92,12 @@ class PendingHunks:
                 ]
                 if found:
                     self._by_file.setdefault(canonical_key(file.uri), []).extend(found)
-        self._publish()
-        self._cost = time.perf_counter() - began
-
-    def close(self) -> None:
-        """Refresh no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        wanted = {
+            hunks[0].file.uri: [self._diagnostic(one) for one in hunks]
+            for hunks in self._by_file.values()
+        }
+        if self._published.set(SOURCE, wanted):
+            self._refreshed()
 
     def all(self) -> list[PendingHunk]:
         """Return all pending hunks."""
@@ -178,24 +167,11 @@ class PendingHunks:
         if change.last and change.document.key in self._by_file:
             self.schedule()
 
-    def _publish(self) -> None:
-        wanted: dict[str, list[Any]] = {uri: [] for uri in self._shown}
-        for hunks in self._by_file.values():
-            wanted[hunks[0].file.uri] = [self._diagnostic(one) for one in hunks]
-        for uri, diagnostics in wanted.items():
-            if self._shown.get(uri, []) != diagnostics:
-                params = {"uri": uri, "diagnostics": diagnostics}
-                self._notify("textDocument/publishDiagnostics", params)
-        changed = self._shown != {uri: found for uri, found in wanted.items() if found}
-        self._shown = {uri: found for uri, found in wanted.items() if found}
-        if changed:
-            self._refreshed()
-
     def _diagnostic(self, one: PendingHunk) -> Mapping[str, Any]:
         return {
             "range": one.range,
             "severity": _HINT,
-            "source": "kode",
+            "source": SOURCE,
             "code": one.hunk.hunk_id,
             "message": self._message(one.hunk),
         }

@@ -9,7 +9,12 @@ from kode_sidecar.agent.sessions import SessionCatalog, SessionRegistry
 from kode_sidecar.core.protocol.process import ModelsListResult
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.documents import Documents
-from kode_sidecar.servers.lsp import ClientProfile, Connection
+from kode_sidecar.servers.lsp import (
+    ClientProfile,
+    Connection,
+    FindingDiagnostics,
+    PublishedDiagnostics,
+)
 from kode_sidecar.servers.plain.actions import CodeActions
 from kode_sidecar.servers.plain.chats import Chats
 from kode_sidecar.servers.plain.commands import PlainCommands, Verbs
@@ -35,6 +40,8 @@ class PlainTier:
         sessions: SessionRegistry,
         catalog: SessionCatalog,
         documents: Documents,
+        published: PublishedDiagnostics,
+        findings: FindingDiagnostics,
         folder: Path,
         comment_word: str,
         locale: Callable[[], str],
@@ -48,9 +55,7 @@ class PlainTier:
         self._verbs = verbs
         texts = Texts(locale)
         messages = Messages(connection, shows_documents=client.shows_documents)
-        self._hunks = PendingHunks(
-            sessions, documents, texts, connection.notify, self._refresh_lenses
-        )
+        self._hunks = PendingHunks(sessions, documents, texts, published, self._refresh_lenses)
         self._chats = Chats(
             folder,
             sessions,
@@ -63,7 +68,7 @@ class PlainTier:
             TrustQuestion(trust, editor, texts),
         )
         self._chats.changed = self._refresh_lenses
-        self._actions = CodeActions(self._hunks, documents, texts, comment_word)
+        self._actions = CodeActions(self._hunks, findings, documents, texts, comment_word)
         self.commands = PlainCommands(
             self._chats,
             self._hunks,
