@@ -52,12 +52,16 @@ class Piped:
 async def piped(
     root: Path,
     lines: str,
-    responses: Sequence[RecordedResponse] | None = (),
+    responses: Sequence[RecordedResponse] | ModelServer | None = (),
     *arguments: str,
     **more: str,
 ) -> Piped:
     """Run a chat over `lines` to its end; `responses` None = without a key."""
-    async with ModelServer(Recording(tuple(responses or ())), paced=False) as server:
+    if not isinstance(responses, ModelServer):
+        recorded = ModelServer(Recording(tuple(responses or ())), paced=False)
+    else:
+        recorded = responses
+    async with recorded as server:
         model = server if responses is not None else None
         child = await asyncio.create_subprocess_exec(
             *command(root, *arguments),

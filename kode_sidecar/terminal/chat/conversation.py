@@ -9,6 +9,7 @@ from pathlib import Path
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.terminal.chat.commands import MODES, ChatCommands
 from kode_sidecar.terminal.chat.files import ChatFiles
+from kode_sidecar.terminal.chat.findings import ChatFindings
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
 from kode_sidecar.terminal.chat.pastes import prompt_blocks
 from kode_sidecar.terminal.chat.review import Review, waiting_hunks, waiting_uris
@@ -68,6 +69,7 @@ class ChatConversation:
         self._sessions = Sessions(client, self._watch, terminal, words)
         self._undo = Undo(client, self._files, terminal, words)
         self._servers = ChatServers(client, terminal, words)
+        self._findings = ChatFindings(client, terminal, words)
         self._root = Path()
         self._steering: set[asyncio.Task[None]] = set()
 
@@ -84,6 +86,9 @@ class ChatConversation:
                 self._files.learn(file)
         if session is self._session or event["type"] == "changeSet.updated":
             self._terminal.event(session, event)
+        is_review = event["type"] == "review.updated" and session is self._session
+        if is_review and event.get("toolUseId") and not event.get("running"):
+            self._findings.show(event)
         if event["type"] == "changeSet.updated" and self._commands.now("mode") == "auto":
             self._show_applied(session, event)
 
@@ -169,8 +174,8 @@ class ChatConversation:
                 await self._stepping(self._undo.redo(self._session))
             case "/review" if not argument:
                 await self._decide()
-            case "/continue":
-                return await self._turn(None)
+            case "/continue" | "f" if (about := self._about(name, argument)) is not None:
+                return await self._turn(None, about)
             case _ if self._servers.named(name):
                 return await self._turn(self._servers.filled(name, argument))
             case _ if _is_name(name) and await self._commands.calls(name):
@@ -180,6 +185,12 @@ class ChatConversation:
             case _:
                 return await self._turn(self._content(prompt))
         return True
+
+    def _about(self, name: str, argument: str) -> Json | None:
+        """Return what a turn without a prompt is about; None if this is no such turn."""
+        if name == "/continue":
+            return {}
+        return self._findings.question(argument) if self._session.findings else None
 
     def _question(self, name: str, argument: str) -> Awaitable[None] | None:
         """Return the command with this name, if it is one that asks the sidecar, else None."""
@@ -200,6 +211,8 @@ class ChatConversation:
                 return self._servers.obey(argument)
             case "/memory":
                 return self._commands.memory(argument)
+            case "f" if self._session.findings and self._findings.question(argument) is None:
+                return self._findings.obey(self._session, argument)
             case _:
                 return None
 
@@ -223,17 +236,21 @@ class ChatConversation:
             self._terminal.line(f"⚠ {one_line(error.message)}", "red")
         self._files.close_all(but=waiting_uris(self._session))
 
-    async def _turn(self, content: Awaitable[list[Json]] | None) -> bool:
+    async def _turn(self, content: Awaitable[list[Json]] | None, about: Json | None = None) -> bool:
         """Run one turn to its end and have its hunks decided; return False if it failed.
 
-        Without `content` the model continues. Raises Interrupted while a server supplies `content`.
+        Without `content` the model continues, or the turn is `about` findings. Raises Interrupted
+        while a server supplies `content`.
         """
         self._files.refresh()
         try:
             blocks = await self._interrupts.unless(content) if content else []
-            params = {"sessionId": self._session.session_id, "input": blocks}
-            params |= self._commands.chosen
-            started = await self._client.request("kode/turn/start", params)
+            params: Json = {"sessionId": self._session.session_id, **self._commands.chosen}
+            if about:
+                started = await self._client.request("kode/review/ask", params | about)
+            else:
+                params["input"] = blocks
+                started = await self._client.request("kode/turn/start", params)
         except RpcError as error:
             self._terminal.line(f"⚠ {one_line(error.message)}", "red")
             return False

@@ -19,6 +19,7 @@ class Words:
 /session ID      go on in one of them (its first letters will do); /session new begins one
 /fork [NUMBER]   go on in a copy of this session, or in one that ends before that prompt
 /review          decide what still waits; /review WORDS calls the verb of this name
+f [NUMBER]       what a code review found; f 3 fixes it; f 3 explain; f 3 dismiss WHY; f 3 done|open
 /undo [skip]     take back what was applied last; again: what was before (skip: not what conflicts)
 /redo            put back what was taken back last
 /usage           tokens and money of this session and of today
@@ -123,6 +124,9 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     )
     memory_accepted: str = "remembered from now on: {count}"
     memory_rejected: str = "forgotten: {count}"
+    findings_how: str = "f 3 fixes · f 3 explain · f 3 dismiss WHY · f 3 done|open · f lists"
+    fix_finding: str = "Fix this finding, and only it."
+    explain_finding: str = "Explain this finding."
     nothing_waits: str = "nothing waits for a decision"
     resume: str = "the model can go on: /continue"
     failed: str = "{error}"
@@ -143,6 +147,7 @@ CHINESE = Words(
 /session ID      继续其中一个（ID 的前几位即可）；/session new 开始新的会话
 /fork [编号]     在当前会话的副本中继续，或从该提问之前分出
 /review          决定尚未处理的修改；/review 加文字则调用同名指令
+f [编号]         代码评审的发现；f 3 修复；f 3 explain 解释；f 3 dismiss 理由；f 3 done|open
 /undo [skip]     撤销最近应用的修改；再次输入则继续往前（skip：略过有冲突的）
 /redo            恢复最近撤销的修改
 /usage           当前会话与今天的 token 用量和费用
@@ -231,6 +236,9 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     memory_how="/memory accept 编号、/memory reject 编号（也可忘掉已记住的），或 all：全部待定的",
     memory_accepted="从现在起记住：{count} 条",
     memory_rejected="已忘掉：{count} 条",
+    findings_how="f 3 修复 · f 3 explain 解释 · f 3 dismiss 理由 · f 3 done|open · f 列出",
+    fix_finding="请修复这个发现，不要改动别的。",
+    explain_finding="请解释这个发现。",
     nothing_waits="没有待定的修改",
     resume="可以让模型继续：/continue",
     failed="{error}",

@@ -5,16 +5,19 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kode_sidecar.core.settings import client_agent, load_settings
-from kode_sidecar.core.text.shown_text import visible, without_controls
+from kode_sidecar.core.text.shown_text import one_line, visible, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.ide_chat import ChatResult, Prompt, converse
 from kode_sidecar.servers.boot.provider_setup import usable_model
 from kode_sidecar.terminal.cli.inquiry import latest_session, whole_id
 
 _INCOMPLETE = 3
+_REVIEW = "review.updated"
 _MOST_ATTACHED = 2_000_000
 
 
@@ -28,6 +31,7 @@ def ask(options: argparse.Namespace) -> int:
     if options.go_on:
         session = latest_session(options)
     loaded = load_settings(os.environ)
+    reviews: list[dict[str, Any]] = []
     prompt = Prompt(
         _with_attachment(_question(options)),
         session or None,
@@ -37,12 +41,14 @@ def ask(options: argparse.Namespace) -> int:
         mode=options.mode,
         verb=options.verb or None,
         on_text=None if options.json else _print,
+        on_event=lambda event: reviews.append(event) if event["type"] == _REVIEW else None,
     )
     result = asyncio.run(converse(prompt))
     if options.json:
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write("\n")
+        _print_findings(reviews[-1:])
         _print_edits(result)
     if result["stop_reason"] == "end_turn":
         return 0
@@ -63,6 +69,15 @@ def _print(text: str) -> None:
     shown = visible(text, part=True) if sys.stdout.isatty() else without_controls(text)
     sys.stdout.write(shown)
     sys.stdout.flush()
+
+
+def _print_findings(reviews: Sequence[dict[str, Any]]) -> None:
+    """Print a line for each open finding of a review."""
+    for one in (one for review in reviews for one in review["findings"]):
+        if one["state"] == "open" and "range" in one:
+            place = f"{one['path']}:{one['range']['start']['line'] + 1}"
+            line = one_line(f"{place}: {one['severity']}: {one['title']} [{one['findingId']}]")
+            sys.stdout.write(f"{visible(line) if sys.stdout.isatty() else line}\n")
 
 
 def _print_edits(result: ChatResult) -> None:

@@ -57,6 +57,8 @@ def _code(reviewed: list[ReviewedFolder], fail_on: str | None) -> int:
 async def _reviewed(
     options: argparse.Namespace, root: Path, loaded: LoadedSettings
 ) -> ReviewRecord:
+    if not root.is_dir():
+        raise KodeError("InvalidParams", f"There is no folder {root}.")
     wanted = review_request(**_wanted(options))
     result = await converse(
         Prompt(

@@ -9,7 +9,7 @@ import pytest
 from kode_sidecar.terminal.cli.review_report import FORMATS
 from tests.support.git import git
 from tests.support.json_schema import Schema
-from tests.support.review_model import AFTER, BEFORE, FAULT, Reports, reviewing_model
+from tests.support.review_model import FAULT, Reports, changed_project, reviewing_model
 from tests.terminal.cli.test_commands import Done, run
 
 pytestmark = pytest.mark.program
@@ -28,21 +28,9 @@ WARNING = {
 }
 
 
-def repository(folder: Path) -> Path:
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "config", "user.email", "a@example.org")
-    git(folder, "config", "user.name", "A")
-    (folder / "app.py").write_bytes(BEFORE.encode())
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "first")
-    (folder / "app.py").write_bytes(AFTER.encode())
-    return folder
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return repository(tmp_path / "my project")
+    return changed_project(tmp_path / "my project")
 
 
 async def review(
@@ -96,7 +84,8 @@ async def test_what_is_reviewed(project: Path) -> None:
     asked: list[str] = []
 
     def reports(prompt: str) -> list[dict[str, Any]]:
-        asked.append(prompt.splitlines()[0])
+        (line,) = (one for one in prompt.splitlines() if "Call `changes`" in one)
+        asked.append(line)
         return []
 
     for arguments in (("HEAD",), ("HEAD~1..HEAD", "--path", "app.py"), ("--base", "HEAD~1")):
@@ -147,7 +136,7 @@ async def test_markdown_for_a_comment(project: Path) -> None:
 
 
 async def test_several_repositories_make_one_report(tmp_path: Path) -> None:
-    roots = [repository(tmp_path / name) for name in ("a", "b")]
+    roots = [changed_project(tmp_path / name) for name in ("a", "b")]
     named = [word for root in (*roots, tmp_path / "gone") for word in ("--root", str(root))]
     done = await review(tmp_path, *named, "--format", "json", reports=lambda _: [FAULT])
     assert done.code == 1, done.err
