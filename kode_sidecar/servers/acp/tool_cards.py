@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kode_sidecar.core.domain.agent_event import ReviewUpdated
 from kode_sidecar.core.domain.agent_tool import AGENT_TOOLS
 from kode_sidecar.core.domain.change_set import FileView, HunkView
 from kode_sidecar.core.domain.message import (
@@ -103,6 +104,26 @@ def text_content(content: str | Json) -> Json:
     """Return a content block of a card."""
     block = {"type": "text", "text": content} if isinstance(content, str) else content
     return {"type": "content", "content": block}
+
+
+def review_card(event: ReviewUpdated, folder: Path) -> Json:
+    """Return the members of a card with the open findings of a review, file by file."""
+    shown = [
+        (one, one.range.start.line + 1)
+        for one in event.findings
+        if one.state == "open" and one.range is not None
+    ]
+    lines = [one_line(event.summary)]
+    locations: list[Json] = []
+    for path in dict.fromkeys(one.path for one, _ in shown):
+        lines.append(f"\n**{one_line(path)}**")
+        for one, line in (each for each in shown if each[0].path == path):
+            text = one_line(f"{one.severity} `{one.finding_id}` line {line}: {one.title}")
+            lines += [f"- {text}", *(f"  {part}" for part in one.explanation.splitlines())]
+            absolute = str(uri_to_path(one.uri) or folder / one.path)
+            locations.append({"path": absolute, "line": line})
+    content = [text_content(without_controls("\n".join(lines)))]
+    return {"content": content, "locations": locations}
 
 
 def plan_entry(text: str, state: str) -> Json:

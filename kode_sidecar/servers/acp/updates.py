@@ -19,6 +19,7 @@ from kode_sidecar.core.domain.agent_event import (
     Notice,
     PlanItem,
     PlanUpdated,
+    ReviewUpdated,
     ScoutUpdated,
     SessionUpdated,
     ToolProgress,
@@ -34,6 +35,7 @@ from kode_sidecar.servers.acp.tool_cards import (
     Json,
     diff_content,
     plan_entry,
+    review_card,
     text_content,
     tool_call,
     tool_kind,
@@ -127,7 +129,7 @@ class SessionUpdates:
                     self._summary(event)
                 elif self._roles.get(event.message_id) in ("assistant", "tool"):
                     self._block(event)
-            case ToolProgress() | ScoutUpdated() | PlanUpdated():
+            case ToolProgress() | ScoutUpdated() | PlanUpdated() | ReviewUpdated():
                 self._progress(event)
             case ChangeSetUpdated():
                 self._proposed(event)
@@ -250,7 +252,7 @@ class SessionUpdates:
                 del self.cards[key]
                 self._card(card, {"status": "failed"})
 
-    def _progress(self, event: ToolProgress | ScoutUpdated | PlanUpdated) -> None:
+    def _progress(self, event: ToolProgress | ScoutUpdated | PlanUpdated | ReviewUpdated) -> None:
         if isinstance(event, PlanUpdated):
             self._plan = event.items
             self._send_plan()
@@ -258,6 +260,11 @@ class SessionUpdates:
         card = self.cards.get(event.tool_use_id)
         if isinstance(event, ScoutUpdated):
             self._scout(event)
+        elif isinstance(event, ReviewUpdated):
+            if card is not None:
+                found = review_card(event, self._folder)
+                card.content[:] = found["content"]
+                self._card(card, {"status": "in_progress", **found})
         elif card is not None and event.message:
             shown = [*card.content, text_content(event.message)]
             self._card(card, {"status": "in_progress", "content": shown})
