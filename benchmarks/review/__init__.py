@@ -1,0 +1,1 @@
+"""What reaches the user of a code review, whatever models say: planted faults and clean diffs."""
