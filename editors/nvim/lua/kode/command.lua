@@ -13,6 +13,7 @@ end
 
 local chat, decide, review = lazy('kode.chat'), lazy('kode.decide'), lazy('kode.review')
 local picker, pages = lazy('kode.picker'), lazy('kode.pages')
+local findings = lazy('kode.findings')
 
 -- What opens a session is waited for by the commands behind it: they are about that one.
 local opening = task.queue()
@@ -314,6 +315,16 @@ local verbs = {
   hunks = function()
     decide('list')()
   end,
+  findings = function(words)
+    local steps = { next = 1, prev = -1 }
+    if steps[words[1]] then
+      return findings('step')(steps[words[1]])
+    end
+    findings('list')()
+  end,
+  finding = function(words)
+    findings('act')(words)
+  end,
   undo = ordered(function(words)
     decide('undo')(words[1] or 'hunk')
   end),
@@ -364,6 +375,8 @@ local verbs = {
 local more = {
   accept = { 'all', 'file' },
   reject = { 'all', 'file' },
+  findings = { 'next', 'prev' },
+  finding = { 'fix', 'explain', 'dismiss', 'done', 'open' },
   undo = { 'hunk', 'turn', 'changes' },
   context = { 'edit', 'undo' },
 }
