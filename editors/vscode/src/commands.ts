@@ -10,6 +10,8 @@ import { debugInformation } from "./debug_information";
 import type { Decisions } from "./decisions";
 import type { Demo } from "./demo";
 import type { Node } from "./review/changes_view";
+import { findingCommands } from "./review/finding_commands";
+import type { Findings } from "./review/findings";
 import { isPending } from "./review/hunks";
 import type { OwnText } from "./review/own_text";
 import type { Review } from "./review/review";
@@ -28,6 +30,7 @@ export type Rooms = {
   sessions: Sessions;
   chat: ChatView;
   review: Review;
+  findings: Findings;
   texts: Texts;
   ownText: OwnText;
   sessionsView: SessionsView;
@@ -44,7 +47,7 @@ type HunkArgument = string | Node | vscode.Uri | undefined;
 type Change = { modifiedStartLineNumber: number };
 
 export function registerCommands(rooms: Rooms): vscode.Disposable[] {
-  const commands = { ...chatCommands(rooms), ...reviewCommands(rooms), ...sessionCommands(rooms), ...programCommands(rooms) };
+  const commands = { ...chatCommands(rooms), ...reviewCommands(rooms), ...findingCommands(rooms), ...sessionCommands(rooms), ...programCommands(rooms) };
   return Object.entries(commands).map(([name, run]) =>
     vscode.commands.registerCommand(`kode.${name}`, async (...args: never[]) => {
       rooms.log.debug(name);

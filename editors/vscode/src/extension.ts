@@ -10,6 +10,7 @@ import { Decisions } from "./decisions";
 import { Demo } from "./demo";
 import { answers } from "./prompts";
 import { ChangesView } from "./review/changes_view";
+import { Findings } from "./review/findings";
 import { Marks } from "./review/marks";
 import { OwnText } from "./review/own_text";
 import { Review } from "./review/review";
@@ -28,6 +29,7 @@ export function activate(extension: vscode.ExtensionContext): void {
   const sidecar = new Sidecar(extension, keys, answers(questions), log, trace);
   const sessions = new Sessions(sidecar, log);
   const review = new Review(sidecar, sessions);
+  const findings = new Findings(sidecar, sessions);
   const texts = new Texts(review);
   const ownText = new OwnText(review);
   const demo = new Demo(sidecar, log);
@@ -35,14 +37,14 @@ export function activate(extension: vscode.ExtensionContext): void {
   const sessionsView = new SessionsView(sidecar, sessions);
   const verbs = new Verbs(sidecar, sessions, chat);
   extension.subscriptions.push(
-    ...[log, trace, questions, sessions, review, texts, ownText, demo, sessionsView, new Marks(review, extension.globalState), new ChangesView(review, sessions), new StatusItem(sidecar, sessions, questions)],
+    ...[log, trace, questions, sessions, review, findings, texts, ownText, demo, sessionsView, new Marks(review, extension.globalState), new ChangesView(review, sessions), new StatusItem(sidecar, sessions, questions)],
     vscode.languages.registerCodeActionsProvider({ scheme: "file" }, verbs),
     tellContext(sidecar),
     tellEncodings(sidecar),
     // Trust and settings travel in the handshake alone.
     vscode.workspace.onDidGrantWorkspaceTrust(() => restartWhenIdle(sidecar, sessions)),
     vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("kode") && !change.affectsConfiguration("kode.trace") && restartWhenIdle(sidecar, sessions)),
-    ...registerCommands({ extension, sidecar, sessions, chat, review, texts, ownText, sessionsView, keys, demo, verbs, decisions: new Decisions(sidecar, sessions, showText), log }),
+    ...registerCommands({ extension, sidecar, sessions, chat, review, findings, texts, ownText, sessionsView, keys, demo, verbs, decisions: new Decisions(sidecar, sessions, showText), log }),
     sidecar,
   );
 }
