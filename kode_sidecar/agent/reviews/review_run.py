@@ -33,7 +33,12 @@ from kode_sidecar.core.domain.finding import (
     united,
 )
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall
-from kode_sidecar.core.text.shown_text import strip_line_numbers
+from kode_sidecar.core.text.shown_text import (
+    one_line,
+    strip_line_numbers,
+    without_controls,
+    without_hidden,
+)
 from kode_sidecar.errors import KodeError
 
 MakeReport = Callable[[Callable[[str], None]], Tool]
@@ -221,12 +226,12 @@ class ReviewRun:
             start_line=place.start_line,
             end_line=place.end_line,
             severity=one.severity,
-            category=one.category,
-            title=one.title,
-            explanation=one.explanation,
+            category=one_line(without_hidden(one.category)),
+            title=one_line(without_hidden(one.title)),
+            explanation=without_controls(one.explanation),
             quote=place.quote,
             evidence=tuple(other for other in others if other is not None),
-            suggestion=one.suggestion,
+            suggestion=without_controls(one.suggestion),
         )
 
     def _located(

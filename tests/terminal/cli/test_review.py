@@ -124,7 +124,7 @@ async def test_annotations_of_github_are_one_line_each(project: Path) -> None:
     done = await review(project, "--format", "github")
     assert done.out.splitlines() == [
         "::error file=app.py,line=3,endLine=3,title=The last item is not counted::total([1]) is 0.",
-        "::warning file=app.py,line=4,endLine=4,title=A name%2C that%0Alies%3A 100%25"
+        "::warning file=app.py,line=4,endLine=4,title=A name%2C that lies%3A 100%25"
         "::total([1]) is 0.",
     ]
 
