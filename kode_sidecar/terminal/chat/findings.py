@@ -33,8 +33,11 @@ class ChatFindings:
                 self.terminal.line(f"  {line}", _STYLES.get(one["severity"], ""))
                 for part in one["explanation"].splitlines():
                     self.terminal.line(f"      {visible(part)}", "dim")
-        self.terminal.line(one_line(event.get("summary", "")))
-        if shown:
+        if event.get("toolUseId"):  # a decision leaves the words of the review as they were
+            self.terminal.line(one_line(event["summary"]))
+        if not shown:
+            self.terminal.line(self.words.no_findings)
+        else:
             self.terminal.line(self.words.findings_how, "dim")
 
     async def list(self, session: ClientSession) -> None:

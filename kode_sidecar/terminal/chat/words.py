@@ -125,6 +125,7 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     memory_accepted: str = "remembered from now on: {count}"
     memory_rejected: str = "forgotten: {count}"
     findings_how: str = "f 3 fixes · f 3 explain · f 3 dismiss WHY · f 3 done|open · f lists"
+    no_findings: str = "nothing that a review found is open"
     fix_finding: str = "Fix this finding, and only it."
     explain_finding: str = "Explain this finding."
     nothing_waits: str = "nothing waits for a decision"
@@ -237,6 +238,7 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     memory_accepted="从现在起记住：{count} 条",
     memory_rejected="已忘掉：{count} 条",
     findings_how="f 3 修复 · f 3 explain 解释 · f 3 dismiss 理由 · f 3 done|open · f 列出",
+    no_findings="评审的发现都已处理",
     fix_finding="请修复这个发现，不要改动别的。",
     explain_finding="请解释这个发现。",
     nothing_waits="没有待定的修改",

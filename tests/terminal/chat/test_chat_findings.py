@@ -23,8 +23,10 @@ async def test_a_finding_is_listed_explained_dismissed_and_fixed(tmp_path: Path)
         *(*reviews(), answer(text("It leaves one out."))),
         *(answer(tool_call("read_file", {"path": "app.py"})), answer(edit), answer(text("Done."))),
     ]
-    model = reviewing_model(main, lambda _: [FAULT, INFO])
-    lines = "/review my changes\nf 1 explain\nf 2 dismiss types come later\nf 9\nf x y\nf 1\nf\n"
+    found = [[FAULT, INFO], [INFO]]
+    model = reviewing_model([*main, *reviews()], lambda _: found.pop(0))
+    lines = "/review my changes\nf 1 explain\nf 2 dismiss types come later\nf 9\nf x y\n"
+    lines += "f\nf 1\n/review again\n"
     done = await by_lines(root, lines, model, "--accept")
     assert done.code == 1, done.out  # there is no finding 9
     listed = """\
@@ -42,7 +44,9 @@ app.py
   f1 · 3: error · The last item is not counted
       total([1]) is 0.
 """
-    assert done.out.count(dismissed) == 3  # with the first list
+    assert done.out.count(dismissed) == 3  # when found, when the other one is dismissed, and by `f`
+    assert "0 findings; 1 fixed" in done.out
+    assert "types come later" in str([chat.body for chat in model.chats])
     assert "There is no finding f9; known: f1, f2." in done.out
     assert NEW in (root / "app.py").read_text(encoding="utf-8")
     assert "types come later" not in str(model.chats[0].body)
