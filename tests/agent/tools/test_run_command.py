@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kode_sidecar.agent.tools.command_text import MAX_SHOWN_CHARS
 from kode_sidecar.agent.tools.run_command import (
-    MAX_SHOWN_CHARS,
     CommandPlace,
     RunCommandParams,
     command_subject,
