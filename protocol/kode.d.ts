@@ -423,6 +423,7 @@ export type ResolvedBy = "user" | "policy" | "cancel" | "timeout";
 /** What a notice is about; methods.md says what each one means. More may come. */
 export type NoticeCode =
   | "BudgetNear"
+  | "CommandEnded"
   | "CompactingContext"
   | "CompactionFailed"
   | "EffortChanged"
@@ -1332,6 +1333,7 @@ export interface SessionListResult {
  * `headId` is the message the next turn starts below, `heads` the last of each branch.
  *
  * Totals are over all branches; `cost` is absent when amounts have different currencies.
+ * `commands` run in the background, or did; they end with the session's process.
  */
 export interface SessionGetResult {
   session: SessionView;
@@ -1341,6 +1343,7 @@ export interface SessionGetResult {
   usage: Usage;
   cost?: Cost;
   costUsd?: number;
+  commands?: CommandView[];
 }
 
 /**
@@ -1364,6 +1367,15 @@ export interface Usage {
 export interface Cost {
   amount: number;
   currency: string;
+}
+
+/** A command that the model runs in the background. `exitCode` is there once it has one. */
+export interface CommandView {
+  commandId: string;
+  title: string;
+  state: "running" | "exited" | "stopped" | "timed_out" | "too_much_output" | "failed";
+  startedAt: string;
+  exitCode?: number;
 }
 
 /**

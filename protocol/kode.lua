@@ -34,7 +34,7 @@
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
 --- What a notice is about; methods.md says what each one means. More may come.
----@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
+---@alias kode.NoticeCode 'BudgetNear'|'CommandEnded'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.
 ---@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'
@@ -640,7 +640,7 @@
 
 --- `headId` is the message the next turn starts below, `heads` the last of each branch.
 ---
---- Totals are over all branches; `cost` is absent when amounts have different currencies.
+--- Totals are over all branches; `cost` is absent when amounts have different currencies. `commands` run in the background, or did; they end with the session's process.
 ---@class kode.SessionGetResult
 ---@field session kode.SessionView
 ---@field heads string[]
@@ -649,6 +649,7 @@
 ---@field usage kode.Usage
 ---@field cost? kode.Cost
 ---@field costUsd? number
+---@field commands? kode.CommandView[]
 
 --- Token counts; all are always present.
 ---
@@ -667,6 +668,14 @@
 ---@class kode.Cost
 ---@field amount number
 ---@field currency string
+
+--- A command that the model runs in the background. `exitCode` is there once it has one.
+---@class kode.CommandView
+---@field commandId string
+---@field title string
+---@field state 'running'|'exited'|'stopped'|'timed_out'|'too_much_output'|'failed'
+---@field startedAt string
+---@field exitCode? integer
 
 --- A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
 ---

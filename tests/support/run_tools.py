@@ -49,7 +49,7 @@ def offered_tools(tools: RunTools, scope: RunScope, services: RunServices) -> di
     change_sets = folder_change_sets(
         scope.sandbox, scope.workspace, services.clock, services.new_id
     )
-    session = ToolScope("session", turn, change_sets, emit, unused, unused)
+    session = ToolScope("session", turn, change_sets, emit, unused, unused, unused)
     scouts = ScoutServices(
         model=services.model,
         clock=services.clock,

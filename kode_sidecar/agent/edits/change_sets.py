@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 from kode_sidecar.agent.edits.announcing import Announcer, range_of, text_base
 from kode_sidecar.agent.edits.applying import Applying, Choices
@@ -56,6 +57,18 @@ async def _at_once() -> None:
     """Nothing holds events back."""
 
 
+class News(Protocol):
+    """What the model is to be notified of before its next step."""
+
+    def unreported(self) -> str | None:
+        """Return the text; nothing is taken."""
+        ...
+
+    def reported(self) -> None:
+        """Take what `unreported` said last: the model has it."""
+        ...
+
+
 class ChangeSets:
     """One change set per turn that proposes something.
 
@@ -64,7 +77,8 @@ class ChangeSets:
     the event, `save` makes decisions durable before they are answered, `published` returns once no
     emitted event is held back: an edit never overtakes its announcement (O6). Sessions of one
     editor share `locks`: at most one unverified edit per URI, and each hears, by its `title`, what
-    the others changed. `open_texts` knows what of the open files is not on disk.
+    the others changed. `open_texts` knows what of the open files is not on disk. `news` is what
+    else the model is notified of.
     """
 
     def __init__(
@@ -83,6 +97,7 @@ class ChangeSets:
         title: Callable[[], str] = str,
         save_accepted: Callable[[], bool] = lambda: True,
         settle_seconds: float = SETTLE_SECONDS,
+        news: Sequence[News] = (),
     ) -> None:
         self._session_id = session_id
         self._workspace = workspace
@@ -99,6 +114,7 @@ class ChangeSets:
         locks = locks or EditLocks()
         self._peers, self._title = locks.peers, title
         self._news = DiagnosticNews(locks.language, self._place)
+        self._all_news: Sequence[News] = (self._news, *news)
         self.files = FileWatch(
             workspace, self.session_files.known, self.freshness, emit, in_flight, self._edited
         )
@@ -119,28 +135,14 @@ class ChangeSets:
             locks=locks,
             in_flight=in_flight,
         )
-        self.open_texts = OpenTexts(
-            workspace,
-            self.overlay,
-            editor.can_save,
-            editor.save_documents,
-            save_accepted,
-            self._pending,
-        )
+        saving = (editor.can_save, editor.save_documents, save_accepted)
+        self.open_texts = OpenTexts(workspace, self.overlay, *saving, self._pending)
         announcer, file_edits = Announcer(services), FileEdits(services)
         self._recovery = Recovery(services)
         self._status = HunkStatus(services, self._recovery, file_edits)
         self._text_edits = TextEdits(services)
-        self._applying = Applying(
-            services,
-            announcer,
-            self._text_edits,
-            file_edits,
-            self._recovery,
-            self._status,
-            self.open_texts,
-            save,
-        )
+        parts = (announcer, self._text_edits, file_edits, self._recovery, self._status)
+        self._applying = Applying(services, *parts, self.open_texts, save)
         gate = PermissionGate(session_id, editor, emit, new_id, questions, now, published)
         self._services, self._announcer, self.permissions = services, announcer, gate
         self.proposals = Proposer(
@@ -235,7 +237,8 @@ class ChangeSets:
         """The model has all that `unreported` said last on the branch of the running turn."""
         self._ledger.reported(self._branch)
         self.files.reminder_reported()
-        self._news.reported()
+        for news in self._all_news:
+            news.reported()
 
     def unreported(self, turn_ids: Collection[str] | None = None) -> str | None:
         """What `take_reminders` would say on the branch of these turns; nothing is taken.
@@ -244,9 +247,8 @@ class ChangeSets:
         """
         self._status.look_at_closed(self._ledger.unconfirmed_keys())
         branch = self._branch if turn_ids is None else turn_ids
-        return _joined(
-            self._ledger.unreported(branch), self.files.reminder(), self._news.unreported()
-        )
+        news = [one.unreported() for one in self._all_news]
+        return _joined(self._ledger.unreported(branch), self.files.reminder(), *news)
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.

@@ -81,6 +81,7 @@ class SessionCatalog:
             usage=totals.usage,
             cost=totals.cost,
             cost_usd=totals.cost_usd,
+            commands=self.sessions.commands_of(session_id),
         )
 
     async def update(self, params: SessionUpdateParams) -> Release:

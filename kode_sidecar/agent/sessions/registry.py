@@ -17,7 +17,7 @@ from kode_sidecar.agent.sessions.files import (
     view_of,
     with_meta,
 )
-from kode_sidecar.core.protocol.session import SessionNewParams, SessionNewResult
+from kode_sidecar.core.protocol.session import CommandView, SessionNewParams, SessionNewResult
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
@@ -120,6 +120,11 @@ class SessionRegistry:
             return self._new[session_id].opened.records.meta
         session = self._sessions.get(session_id)
         return session.meta if session else None
+
+    def commands_of(self, session_id: str) -> tuple[CommandView, ...]:
+        """Return the background commands of a session; none if this process has not opened it."""
+        session = self._sessions.get(session_id)
+        return session.commands.views if session else ()
 
     def active_turn(self, session_id: str) -> str | None:
         """Return the id of the running turn, once the client knows it."""

@@ -25,6 +25,7 @@ from kode_sidecar.agent.sessions.prompt_place import (
     prompt_place,
 )
 from kode_sidecar.agent.sessions.repair import write_left_over
+from kode_sidecar.agent.tools.background import BackgroundCommands
 from kode_sidecar.agent.turns import (
     RunningTurn,
     SessionServices,
@@ -44,6 +45,7 @@ from kode_sidecar.agent.turns import (
     write_opening,
 )
 from kode_sidecar.core.domain.agent_event import (
+    Notice,
     SessionUpdated,
     TurnCompleted,
     TurnSteered,
@@ -97,6 +99,10 @@ class Session:
         self._stopped = may_go_on(opened.history.last_turn)
         self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
         self.stream = SessionStream(records, services.editor, services.clock, opened.history)
+        self.commands = BackgroundCommands(
+            services.clock.timestamp,
+            lambda text: self.stream(Notice(code="CommandEnded", message=f"{text}.")),
+        )
         self.change_sets = ChangeSets(
             session_id=self.id,
             workspace=services.workspace,
@@ -110,9 +116,11 @@ class Session:
             locks=services.edit_locks,
             title=lambda: self.meta.title,
             save_accepted=services.save_accepted,
+            news=(self.commands,),
         )
         self._setup = TurnSetup(
-            self.id, services, records, self.conversation, self.change_sets, self.stream
+            *(self.id, services, records, self.conversation, self.change_sets, self.stream),
+            self.commands,
         )
         self.stream.hold()
         self.change_sets.restore(opened.history)
@@ -280,13 +288,14 @@ class Session:
         return True
 
     async def close(self) -> None:
-        """Cancel the turn and the compaction, and wait for their end."""
+        """Cancel the turn, the compaction and the commands, and wait for their end."""
         self.cancel(None)
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._compaction is not None:
             self._compaction.cancel()
             await asyncio.wait([self._compaction])
+        await self.commands.close()
         self.change_sets.close()
 
     async def discard(self) -> None:

@@ -5,11 +5,13 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kode_sidecar.agent.tools.background import LIMIT_SECONDS, BackgroundCommands
 from kode_sidecar.agent.tools.command_text import LiveOutput, how_it_ended, shown_output
 from kode_sidecar.agent.tools.governed import Subject
 from kode_sidecar.agent.tools.jailed_run import run_jailed
@@ -59,6 +61,18 @@ class RunCommandParams(Struct, forbid_unknown_fields=True):
     timeout_seconds: (
         Annotated[int, Meta(ge=1, le=MAX_SECONDS, description="When to end it")] | None
     ) = None
+
+
+class SessionCommandParams(RunCommandParams, forbid_unknown_fields=True):
+    __doc__ = RunCommandParams.__doc__
+
+    background: Annotated[
+        bool,
+        Meta(
+            description="Do not wait for its end (servers, watchers, long builds): you get an id "
+            "for `command_output`, `command_wait`, `command_stop`"
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +145,8 @@ class CommandPlace:
     `programs` gives by name. `environ` is our own environment; a command gets the allowed names
     and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError `Denied`
     for a forbidden command, and returns what the command will not see. With a `jail` a command runs
-    there, never `elsewhere`. `found` finds a program.
+    there, never `elsewhere`. `found` finds a program. Without `background` each runs to its
+    end.
     """
 
     workspace: Workspace
@@ -145,6 +160,7 @@ class CommandPlace:
     jail: Jail | None = None
     elsewhere: Elsewhere = nowhere_else
     found: FindProgram = lambda _, find: find()
+    background: BackgroundCommands | None = None
 
     @property
     def no_programs_below(self) -> Sequence[Path]:
@@ -164,6 +180,9 @@ def run_command_tool(place: CommandPlace) -> Tool:
 
     async def run(params: RunCommandParams, call: ToolCall) -> ToolOutcome:
         _check_arguments(params.argv)
+        beside = place.background if _in_background(params) else None
+        if beside is not None:
+            beside.check_room()
         folder = place.workspace.locate(params.cwd)
         if not os.path.isdir(folder.real):
             raise KodeError("NotFound", f"There is no folder {folder.display} to run it in.")
@@ -182,13 +201,20 @@ def run_command_tool(place: CommandPlace) -> Tool:
                 str(place.sandbox or ""),
                 place.more_names,
             ),
-            _limits(place.limits, params.timeout_seconds),
+            _limits(place.limits, params.timeout_seconds, LIMIT_SECONDS if beside else None),
         )
+        if beside is not None:
+            return await beside.start(wanted, params.argv, partial(place.keep, call.tool_use_id))
         end, warning = await _ran(wanted, place, found, call)
         seconds = time.monotonic() - started
         return _outcome(params, folder.display, end, seconds, warning, unseen, place, call)
 
-    return Tool(RUN_COMMAND, RunCommandParams, run, kind="run", card=_card)
+    params = RunCommandParams if place.background is None else SessionCommandParams
+    return Tool(RUN_COMMAND, params, run, kind="run", card=_card)
+
+
+def _in_background(params: RunCommandParams) -> bool:
+    return isinstance(params, SessionCommandParams) and params.background
 
 
 async def _ran(
@@ -239,9 +265,10 @@ def _path_of(environ: Mapping[str, str]) -> str:
     return next((value for name, value in environ.items() if name.upper() == "PATH"), "")
 
 
-def _limits(limits: CommandLimits, wanted: int | None) -> CommandLimits:
-    """Return the limits of a call; it may ask for less time than configured, never more."""
-    seconds = limits.seconds if wanted is None else min(float(wanted), limits.seconds)
+def _limits(limits: CommandLimits, wanted: int | None, most: float | None = None) -> CommandLimits:
+    """Return the limits of a call; it may ask for less time than configured, or than `most`."""
+    most = limits.seconds if most is None else most
+    seconds = most if wanted is None else min(float(wanted), most)
     return CommandLimits(seconds, limits.output_bytes)
 
 

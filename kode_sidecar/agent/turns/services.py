@@ -17,6 +17,7 @@ from kode_sidecar.agent.edits import ChangeSets, EditLocks
 from kode_sidecar.agent.event_log import SessionStream
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.permissions import UserQuestions
+from kode_sidecar.agent.tools.background import BackgroundCommands
 from kode_sidecar.agent.turns.context import LearnedRates, TurnContext
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.budget import Budget
@@ -57,6 +58,7 @@ class ToolScope:
     emit: SessionStream
     records: ConversationFiles
     save_artifact: ArtifactSink
+    commands: BackgroundCommands
 
 
 OfferTools = Callable[[AgentProfile, Mode], Sequence[Tool]]

@@ -16,6 +16,7 @@ from kode_sidecar.agent.context.surroundings import SURROUNDINGS, changes, known
 from kode_sidecar.agent.context.user_edits import pinned_on, without_results
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
+from kode_sidecar.agent.tools.background import BackgroundCommands
 from kode_sidecar.agent.turns.compactor import Compactor
 from kode_sidecar.agent.turns.context import TokenMeter, TurnContext
 from kode_sidecar.agent.turns.inspection import edit_result, inspection, left_out, unwritten
@@ -64,6 +65,7 @@ class TurnSetup:
         conversation: Conversation,
         change_sets: ChangeSets,
         stream: SessionStream,
+        commands: BackgroundCommands,
     ) -> None:
         self._session_id = session_id
         self._services = services
@@ -78,7 +80,13 @@ class TurnSetup:
         self.save_artifact: ArtifactSink = services.save_artifact or beside
         self._offer = services.tools(
             ToolScope(
-                session_id, self._newest_context, change_sets, stream, records, self.save_artifact
+                session_id,
+                self._newest_context,
+                change_sets,
+                stream,
+                records,
+                self.save_artifact,
+                commands,
             )
         )
         self._told_no_folder = False

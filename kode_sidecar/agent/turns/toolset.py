@@ -23,6 +23,11 @@ from kode_sidecar.agent.scouts.contracts import (
     ExploreTask,
     ScoutServices,
 )
+from kode_sidecar.agent.tools.background import (
+    command_output_tool,
+    command_stop_tool,
+    command_wait_tool,
+)
 from kode_sidecar.agent.tools.changed_files import ChangeReader
 from kode_sidecar.agent.tools.changes import ChangesView, changes_tool
 from kode_sidecar.agent.tools.editor_lookup import EditorLookup, editor_lookup_tool
@@ -129,6 +134,11 @@ class CommandSetup:
     commands: UserCommands
     place: CommandPlace
 
+    @property
+    def in_background(self) -> bool:
+        """Whether commands may run in the background; in the sandbox they run one by one."""
+        return self.place.jail is None
+
     def tool(self, scope: ToolScope) -> Tool:
         """Make the tool of a session."""
 
@@ -146,7 +156,9 @@ class CommandSetup:
                 Notice(level="warning", code="RuleNotSaved", message=error.message)
             ),
         )
-        tool = run_command_tool(replace(self.place, keep=keep, permit=permit))
+        background = scope.commands if self.in_background else None
+        place = replace(self.place, keep=keep, permit=permit, background=background)
+        tool = run_command_tool(place)
         (spec,) = tool_specs([tool])
         told = f"{spec.description}\n\n{_COMMANDS_SEE}"
         return replace(tool, spec=replace(spec, description=told))
@@ -202,7 +214,7 @@ class Toolbox:
         return offer
 
     def _has(self, tool: AgentTool, mode: Mode) -> bool:
-        if mode == "plan" and (tool.edits or tool.needs == "commands"):
+        if mode == "plan" and (tool.edits or tool.needs in ("commands", "background")):
             return False
         match tool.needs:
             case None:
@@ -213,6 +225,8 @@ class Toolbox:
                 return self.memory is not None
             case "commands":
                 return self.commands is not None
+            case "background":
+                return self.commands is not None and self.commands.in_background
             case query:
                 return self.language.serves(query)
 
@@ -250,6 +264,12 @@ class Toolbox:
                 case "run_command":
                     assert self.commands is not None, "else it is not offered"
                     return self.commands.tool(scope)
+                case "command_output":
+                    return command_output_tool(scope.commands)
+                case "command_wait":
+                    return command_wait_tool(scope.commands)
+                case "command_stop":
+                    return command_stop_tool(scope.commands)
                 case "update_plan":
                     return update_plan_tool(scope.emit)
                 case "changes":

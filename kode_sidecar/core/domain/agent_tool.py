@@ -24,6 +24,9 @@ ToolName = Literal[
     "symbols",
     "rename_symbol",
     "run_command",
+    "command_output",
+    "command_wait",
+    "command_stop",
     "update_plan",
     "changes",
     "review_changes",
@@ -37,7 +40,7 @@ ToolOwner = Literal["ide-helper", "coder", "reviewer", "scout", "job"]
 EditorNeed = Literal["diagnostics", "definition", "references", "symbols", "rename"]
 """What the editor must announce that it can be asked."""
 
-ToolNeed = Literal["skills", "memory", "commands"] | EditorNeed
+ToolNeed = Literal["skills", "memory", "commands", "background"] | EditorNeed
 
 _SESSION: tuple[ToolOwner, ...] = ("ide-helper", "coder", "reviewer")
 _ALL: tuple[ToolOwner, ...] = (*_SESSION, "scout", "job")
@@ -76,6 +79,9 @@ AGENT_TOOLS = (
     AgentTool("symbols", needs="symbols"),
     AgentTool("rename_symbol", edits=True, needs="rename"),
     AgentTool("run_command", (*_SESSION, "job"), needs="commands", verbatim=True),
+    AgentTool("command_output", needs="background", verbatim=True),
+    AgentTool("command_wait", needs="background", verbatim=True),
+    AgentTool("command_stop", needs="background", verbatim=True),
     AgentTool("update_plan", ("coder", "job")),
     AgentTool("changes", ("reviewer",), verb="Changes", verbatim=True),
     AgentTool("review_changes", ("reviewer",), verb="Review"),

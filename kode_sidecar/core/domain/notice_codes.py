@@ -8,6 +8,7 @@ from typing import Literal
 
 NoticeCode = Literal[
     "BudgetNear",
+    "CommandEnded",
     "CompactingContext",
     "CompactionFailed",
     "EffortChanged",
@@ -32,6 +33,7 @@ NoticeCode = Literal[
 
 NOTICES: Mapping[NoticeCode, str] = {
     "BudgetNear": "Four fifths of a budget are spent.",
+    "CommandEnded": "A command in the background ended.",
     "CompactingContext": "The model is asked for a summary, to make room.",
     "CompactionFailed": "There is no summary; what does not fit is left out.",
     "EffortChanged": "The model does not think as asked: the nearest way, or its own, was taken.",

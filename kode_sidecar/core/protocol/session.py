@@ -106,10 +106,24 @@ class SessionRef(Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: str
 
 
+CommandState = Literal["running", "exited", "stopped", "timed_out", "too_much_output", "failed"]
+
+
+class CommandView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A command that the model runs in the background. `exit_code` is there once it has one."""
+
+    command_id: str
+    title: str
+    state: CommandState
+    started_at: str
+    exit_code: int | None = None
+
+
 class SessionGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`head_id` is the message the next turn starts below, `heads` the last of each branch.
 
     Totals are over all branches; `cost` is absent when amounts have different currencies.
+    `commands` run in the background, or did; they end with the session's process.
     """
 
     session: SessionView
@@ -119,6 +133,7 @@ class SessionGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     usage: Usage = field(default_factory=Usage)
     cost: Cost | None = None
     cost_usd: float | None = None
+    commands: tuple[CommandView, ...] = ()
 
 
 class SessionUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
