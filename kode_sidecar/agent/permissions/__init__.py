@@ -8,6 +8,7 @@ from kode_sidecar.agent.permissions.questions import (
     UserQuestions,
     ask_user_tool,
 )
+from kode_sidecar.agent.permissions.web import UserWeb, WebPermission
 
 __all__ = [
     "AskUserParams",
@@ -16,6 +17,8 @@ __all__ = [
     "Questions",
     "UserCommands",
     "UserQuestions",
+    "UserWeb",
+    "WebPermission",
     "ask_user_tool",
     "preview",
 ]

@@ -1,8 +1,9 @@
 """The tools on offer to the main agent, and `explore`, which sends out scouts."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -14,6 +15,8 @@ from kode_sidecar.agent.permissions import (
     CommandPermission,
     Questions,
     UserCommands,
+    UserWeb,
+    WebPermission,
     ask_user_tool,
 )
 from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
@@ -40,6 +43,7 @@ from kode_sidecar.agent.tools.rename_symbol import rename_symbol_tool
 from kode_sidecar.agent.tools.run_command import CommandPlace, run_command_tool
 from kode_sidecar.agent.tools.search_code import search_code_tool
 from kode_sidecar.agent.tools.update_plan import update_plan_tool
+from kode_sidecar.agent.tools.web_fetch import WebPlace, web_fetch_tool
 from kode_sidecar.agent.turns.services import OfferTools, ToolScope
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.agent_tool import TOOL_BY_NAME, AgentTool, ToolName
@@ -49,13 +53,15 @@ from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded with the first of their kind
     from kode_sidecar.agent.reviews import SessionFindings
+    from kode_sidecar.infrastructure.providers.endpoint import Host
 
 _STATES = {"done": "reported", "timed_out": "timed out", "failed": "failed", "refused": "refused"}
 
@@ -152,9 +158,7 @@ class CommandSetup:
             change_sets.open_texts,
             lambda: change_sets.proposals.mode,
             self.place.workspace,
-            lambda error: scope.emit(
-                Notice(level="warning", code="RuleNotSaved", message=error.message)
-            ),
+            partial(_not_saved, scope),
         )
         background = scope.commands if self.in_background else None
         place = replace(self.place, keep=keep, permit=permit, background=background)
@@ -168,6 +172,24 @@ _COMMANDS_SEE = (
     "It sees files as they are on disk: neither your pending hunks nor what the user has not "
     "saved. The user may be asked first."
 )
+
+
+@dataclass(frozen=True)
+class WebSetup:
+    """The web as the user has set it up; `host` is who asks there, opened when it is needed."""
+
+    web: UserWeb
+    host: Callable[[], Awaitable["Host"]]
+
+    def tool(self, scope: ToolScope) -> Tool:
+        """Make the tool of a session."""
+        gate, shown = scope.change_sets.permissions, lambda: scope.turn().shown
+        permit = WebPermission(self.web, gate, shown, partial(_not_saved, scope))
+        return web_fetch_tool(WebPlace(self.host, permit))
+
+
+def _not_saved(scope: ToolScope, error: KodeError) -> None:
+    scope.emit(Notice(level="warning", code="RuleNotSaved", message=error.message))
 
 
 @dataclass(frozen=True)
@@ -192,6 +214,7 @@ class Toolbox:
     servers: Callable[[ToolScope], Sequence[Tool]] = lambda _: ()
     language: LanguageServers = field(default_factory=LanguageServers)
     commands: CommandSetup | None = None
+    web: WebSetup | None = None
 
     def tools(self, scope: ToolScope) -> OfferTools:
         """Return what offers the tools of one session; each is made when it is first offered.
@@ -227,6 +250,8 @@ class Toolbox:
                 return self.commands is not None
             case "background":
                 return self.commands is not None and self.commands.in_background
+            case "web":
+                return self.web is not None and self.web.web.trusted()
             case query:
                 return self.language.serves(query)
 
@@ -270,6 +295,9 @@ class Toolbox:
                     return command_wait_tool(scope.commands)
                 case "command_stop":
                     return command_stop_tool(scope.commands)
+                case "web_fetch":
+                    assert self.web is not None, "else it is not offered"
+                    return self.web.tool(scope)
                 case "update_plan":
                     return update_plan_tool(scope.emit)
                 case "changes":

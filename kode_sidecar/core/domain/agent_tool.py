@@ -27,6 +27,7 @@ ToolName = Literal[
     "command_output",
     "command_wait",
     "command_stop",
+    "web_fetch",
     "update_plan",
     "changes",
     "review_changes",
@@ -40,7 +41,7 @@ ToolOwner = Literal["ide-helper", "coder", "reviewer", "scout", "job"]
 EditorNeed = Literal["diagnostics", "definition", "references", "symbols", "rename"]
 """What the editor must announce that it can be asked."""
 
-ToolNeed = Literal["skills", "memory", "commands", "background"] | EditorNeed
+ToolNeed = Literal["skills", "memory", "commands", "background", "web"] | EditorNeed
 
 _SESSION: tuple[ToolOwner, ...] = ("ide-helper", "coder", "reviewer")
 _ALL: tuple[ToolOwner, ...] = (*_SESSION, "scout", "job")
@@ -82,6 +83,7 @@ AGENT_TOOLS = (
     AgentTool("command_output", needs="background", verbatim=True),
     AgentTool("command_wait", needs="background", verbatim=True),
     AgentTool("command_stop", needs="background", verbatim=True),
+    AgentTool("web_fetch", needs="web", verb="Fetch"),
     AgentTool("update_plan", ("coder", "job")),
     AgentTool("changes", ("reviewer",), verb="Changes", verbatim=True),
     AgentTool("review_changes", ("reviewer",), verb="Review"),

@@ -82,6 +82,7 @@ USER_SETTINGS = (
     "agents",
     "mcp",
     "commands",
+    "web",
     "budget",
     "http_timeout_connect",
     "http_timeout_first_byte",

@@ -14,6 +14,7 @@ from kode_sidecar.core.settings.values import (
     CommandSettings,
     LoadedSettings,
     Settings,
+    WebSettings,
     describe,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "LiveSettings",
     "LoadedSettings",
     "Settings",
+    "WebSettings",
     "checked_key",
     "client_agent",
     "describe",

@@ -51,6 +51,27 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return self.run
 
 
+class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The pages of the web that the model may read, in a workspace that the user trusts.
+
+    `fetch`: none, those of hosts that the user approves, or of those that `allow` lists. `ports`
+    are allowed beside 80 and 443. `hosts` are asked wherever they are, such as `wiki.intern` or
+    `127.0.0.1:8080`; all others only if they are on the public internet.
+    """
+
+    fetch: Literal["off", "ask", "list"] | bool = "ask"
+    allow: list[str] = []
+    ports: list[Annotated[int, Meta(ge=1, le=65_535)]] = []
+    hosts: list[str] = []
+
+    @property
+    def mode(self) -> Literal["off", "ask", "list"]:
+        """The value of `fetch`; YAML reads `off` as false, and `on` as true, which means `ask`."""
+        if isinstance(self.fetch, bool):
+            return "ask" if self.fetch else "off"
+        return self.fetch
+
+
 class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a turn, a session and a day may cost; a missing limit is no limit."""
 
@@ -99,7 +120,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
     is how many stored messages the model gets, `context_window` overrides its known window (in
-    tokens). `commands` is what the model may run, `budget` what it may cost.
+    tokens). `commands` is what the model may run, `web` what it may read there, `budget` what it
+    may cost.
     `permission_timeout` is how long a question to the user stays open; no answer means no.
     `edit_timeout` is how long the editor may take for an edit, perhaps asking its user, before
     other edits proceed. `providers`, `logical_models`, `agents` and `mcp` stay as written:
@@ -144,6 +166,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     commands: Annotated[CommandSettings, SettingRow(env=(), shown=attrgetter("mode"))] = (
         CommandSettings()
     )
+    web: Annotated[WebSettings, SettingRow(env=(), shown=attrgetter("mode"))] = WebSettings()
     budget: Annotated[BudgetSettings | None, SettingRow(env=(), shown=_shown_budget)] = None
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0

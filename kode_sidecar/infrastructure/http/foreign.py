@@ -7,7 +7,8 @@ that it looked up and checked; it follows no redirect; size and time of an answe
 import asyncio
 import re
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import OUR_HEADERS
 from kode_sidecar.infrastructure.http.response import HttpResponse, NetworkError, network_error
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.timeouts import REFUSED_ADDRESS, HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import Connections, HttpFailure, system_tls
 
 MAX_ANSWER = 1_000_000
@@ -45,11 +46,22 @@ class _Place(NamedTuple):
 class ForeignHttp:
     """Sends requests to foreign addresses. `own` are hosts the user wrote, with or without port.
 
-    `setting` is the name of the setting for such hosts.
+    `setting` is the name of the setting for such hosts. `ports` are the ones that are asked at
+    others, by default all; `plain` allows http there.
     """
 
-    def __init__(self, own: Collection[str], setting: str, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        own: Collection[str],
+        setting: str,
+        seconds: float = _SECONDS,
+        *,
+        ports: Collection[int] = (),
+        plain: bool = False,
+    ) -> None:
         self._own = {host.lower() for host in own}
+        self._ports = ports
+        self._plain = plain
         self._setting = setting
         self._seconds = seconds
 
@@ -62,23 +74,58 @@ class ForeignHttp:
     ) -> tuple[int, bytes]:
         """Return the status and the body of an answer. Raises KodeError, mostly NetworkError."""
         try:
-            async with asyncio.timeout(self._seconds):
-                place, addresses = await self._looked_up(url)
-                for address in addresses[:-1]:
-                    try:
-                        return await _asked(place, address, method, headers, body)
-                    except HttpFailure as failure:
-                        if failure.stage != "connect":  # else nothing was sent: try the next one
-                            raise
-                return await _asked(place, addresses[-1], method, headers, body)
+            async with (
+                asyncio.timeout(self._seconds),
+                self.stream(method, url, body, headers) as response,
+            ):
+                data = await response.read_all(MAX_ANSWER + 1)
         except TimeoutError:
             raise _refused(f"{_shown(url)} did not answer in {self._seconds:g} seconds") from None
-        except HttpFailure as failure:
-            raise network_error(_shown(url), failure) from None
         except NetworkError:
             raise
         except KodeError as error:  # a compressed body that is broken, or too large
             raise _refused(error.message.removesuffix(".")) from None
+        if len(data) > MAX_ANSWER:
+            raise _refused(f"{_shown(url)} sent more than {MAX_ANSWER:,} bytes")
+        return response.status, data
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AsyncGenerator[HttpResponse]:
+        """Send a request to the address `path`, as a host does, so that it can be recorded.
+
+        The caller limits its time. Raises NetworkError.
+        """
+        del asker
+        place, addresses = await self._looked_up(path)
+        # Not reused: a connection to an address belongs to the name whose certificate it checked.
+        connections = Connections(system_tls())
+        named = {**OUR_HEADERS, **headers, "host": place.netloc}
+        try:
+            for at, address in enumerate(addresses, 1):
+                url = place.at(address)
+                exchange = connections.ask(method, url, named, body, timeouts or _TIMES, place.host)
+                try:
+                    await exchange.answered()
+                except HttpFailure as failure:
+                    # Nothing was sent to one that cannot be reached: try the next one.
+                    if failure.stage != "connect" or at == len(addresses):
+                        raise network_error(_shown(path), failure) from None
+                else:
+                    yield HttpResponse(exchange, place.host, timeouts or _TIMES)
+                    return
+        finally:
+            await connections.aclose()
+
+    async def aclose(self) -> None:
+        """Do nothing: no connection stays open."""
 
     async def _looked_up(self, url: str) -> tuple[_Place, list[str]]:
         place = _place(url)
@@ -92,7 +139,10 @@ class ForeignHttp:
         if not own and not all(map(is_public, addresses)):
             text = f"{_shown(place.netloc)} is not on the public internet, so nothing is sent there"
             raise _refused(f"{text}: if you trust it, name it in `{self._setting}`")
-        if place.scheme == "http" and not (own and all(map(_is_loopback, addresses))):
+        if not own and self._ports and place.port not in self._ports:
+            raise _refused(f"{_shown(place.netloc)} is asked at a port that is not allowed")
+        plain = self._plain or (own and all(map(_is_loopback, addresses)))
+        if place.scheme == "http" and not plain:
             raise _refused(f"{_shown(url)} does not begin with https://")
         return place, addresses
 
@@ -107,24 +157,6 @@ def _place(url: str) -> _Place:
         raise _refused(f"{_shown(url)} is no web address")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return _Place(parts.scheme, host, port or _PORTS[parts.scheme], parts.netloc, target)
-
-
-async def _asked(
-    place: _Place, address: str, method: str, headers: Mapping[str, str], body: bytes | None
-) -> tuple[int, bytes]:
-    # Not reused: a connection to an IP address belongs to the name whose certificate it checked.
-    connections = Connections(system_tls())
-    named = {**OUR_HEADERS, **headers, "host": place.netloc}
-    exchange = connections.ask(method, place.at(address), named, body, _TIMES, place.host)
-    try:
-        await exchange.answered()
-        response = HttpResponse(exchange, place.host, _TIMES)
-        data = await response.read_all(MAX_ANSWER + 1)
-        if len(data) > MAX_ANSWER:
-            raise _refused(f"{place.host} sent more than {MAX_ANSWER:,} bytes")
-        return exchange.status, data
-    finally:
-        await connections.aclose()
 
 
 def is_public(address: str) -> bool:
@@ -148,7 +180,9 @@ def _is_loopback(address: str) -> bool:
 
 
 def _refused(reason: str) -> NetworkError:
-    return NetworkError(reason, f"{reason}.", retryable=False)
+    error = NetworkError(reason, f"{reason}.", retryable=False)
+    error.details = dict[str, object](reason=REFUSED_ADDRESS)
+    return error
 
 
 def _shown(words: str) -> str:

@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
+REFUSED_ADDRESS = "refused"
+"""The `reason` in the details of an error by which nothing was sent to an address."""
 STALLED = "silentSeconds"
 """The error detail with the seconds of silence, if a failure was mere silence."""
 

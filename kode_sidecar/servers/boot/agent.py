@@ -39,7 +39,7 @@ from kode_sidecar.agent.turns import (
     SessionServices,
     ToolScope,
 )
-from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox
+from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox, WebSetup
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.message import Block, TextBlock
 from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Sampling, Tool
@@ -47,6 +47,7 @@ from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, Settings
+from kode_sidecar.core.settings.writing import config_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.providers.models_report import models_report
@@ -55,6 +56,7 @@ from kode_sidecar.infrastructure.workspace.language_servers import LanguageServe
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.servers.boot.budget_setup import SpendingToday, user_budget
 from kode_sidecar.servers.boot.doctor import examine
+from kode_sidecar.servers.boot.http_library import open_web_http
 from kode_sidecar.servers.boot.job_agent import JobAgent
 from kode_sidecar.servers.boot.system import Environment
 
@@ -194,6 +196,7 @@ class Agent(JobAgent):
             memory=self.knowledge.memory,
             memory_scope=self.knowledge.memory_scope,
             commands=self._commands,
+            web=self._session_web(),
             servers=partial(self._server_tools, questions),
             language=self._language,
             questions=questions,
@@ -232,6 +235,14 @@ class Agent(JobAgent):
         except KodeError as error:
             self._log.write("error", "commands", "config", message=error.message)
             return None
+
+    def _session_web(self) -> WebSetup | None:
+        # Imported late: users who switched the web off do not pay for it.
+        from kode_sidecar.servers.boot.web_setup import session_web  # noqa: PLC0415
+
+        environ = {**self._loaded.variables, **os.environ}
+        open_http = self._environment.hosts(lambda: open_web_http)
+        return session_web(self._live, config_path(environ), open_http)
 
     def named_servers(self, *, watched: bool = False) -> "McpListResult | None":
         """Return the state of the MCP servers, None if none is named. `watched` as in `report`."""

@@ -4,11 +4,13 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from kode_sidecar.core.settings import WebSettings
 from kode_sidecar.infrastructure.providers.endpoint import OpenHost
 from kode_sidecar.infrastructure.providers.memory_http import MemoryHost
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.infrastructure.http.client import HttpClient
+    from kode_sidecar.infrastructure.http.foreign import ForeignHttp
 
 
 def import_http_client() -> Any:
@@ -24,6 +26,14 @@ def open_hosts() -> OpenHost:
     """Return a function that opens connections, all with one TLS context."""
     http = import_http_client()
     return partial(http.HttpClient, tls=http.system_tls())
+
+
+def open_web_http(web: WebSettings) -> "ForeignHttp":
+    """Open what reads pages of the web. Call it on a thread: it imports the library."""
+    import_http_client()
+    from kode_sidecar.infrastructure.http.foreign import ForeignHttp  # noqa: PLC0415
+
+    return ForeignHttp(web.hosts, "web.hosts", ports=(80, 443, *web.ports), plain=True)
 
 
 def open_memory_http(host: MemoryHost) -> "HttpClient":

@@ -16,7 +16,7 @@ LOCALES: tuple[Locale, ...] = ("zh", "en")
 MODES = ("review", "ask", "auto", "plan")
 EDITOR_SERVES = ("diagnostics", "definition", "references", "symbols", "rename_symbol")
 # Not always there, so not in the prompts.
-COMMANDS = ("run_command", "command_output", "command_wait", "command_stop")
+COMMANDS = ("run_command", "command_output", "command_wait", "command_stop", "web_fetch")
 ONLY_SOMETIMES = ("load_skill", "write_memory", *EDITOR_SERVES, *COMMANDS)
 HERE = Surroundings(
     roots=["/home/u/proj", "D:\\工程"], platform="win32", editor="Neovim 0.11", date="2026-01-02"
