@@ -104,6 +104,8 @@ class Exchange:
                 return
         except httpx.TransportError as error:
             raise _failure(error, progress.step) from None
+        except httpx.InvalidURL:  # httpx reads a redirect also where it follows none
+            raise HttpFailure("exchange", "it redirects to no web address") from None
         if not self.status:
             await progress.close()
         raise HttpFailure("exchange", _CLOSED)

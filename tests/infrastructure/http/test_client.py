@@ -347,6 +347,14 @@ async def test_redirects_are_not_followed(new_http: NewHttp) -> None:  # W9
         assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("target", ["data:text/html,hi", "javascript:alert(1)", "http:\\\\a\\"])
+async def test_a_redirect_to_no_web_address_is_a_failure(new_http: NewHttp, target: str) -> None:
+    async with RawHttpServer(response(302, b"", f"location: {target}")) as server:
+        with pytest.raises(KodeError, match="redirects to no web address"):
+            async with new_http(server.url).stream("GET", "/", None, {}):
+                pass
+
+
 async def test_a_connection_closed_while_idle_is_not_used(new_http: NewHttp) -> None:
     async with RawHttpServer([HEAD, chunk(b"hi"), LAST_CHUNK]) as first:
         http = new_http(first.url)
