@@ -160,6 +160,8 @@ LATE_IMPORTS = {
         "boot.agent",
         "kode_sidecar.boot.command_setup",
     ): "only who lets the model run commands",
+    ("boot.agent", "kode_sidecar.boot.web_setup"): "only who lets the model read the web",
+    ("boot.http_library", "kode_sidecar.http.foreign"): "httpx, with the first page that is read",
     (
         "boot.doctor",
         "kode_sidecar.boot.command_setup",

@@ -16,6 +16,7 @@ SMALL = {
     "boot.http_library": "imported late in one place, for servers, jobs and memory",
     "boot.skill_sources": "the doctor reports on skills, and loads nothing else of knowledge",
     "boot.state_folder": "the same behind each of the three porches",
+    "boot.web_setup": "loaded only where the model may read the web",
     "boot.wire_files": "asked by the wire and by the command line",
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",

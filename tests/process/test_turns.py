@@ -119,6 +119,10 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "ask_user",
             "write_memory",
             "run_command",
+            "command_output",
+            "command_wait",
+            "command_stop",
+            "web_fetch",
         ]
 
 
