@@ -37,12 +37,16 @@ the true one, or applied all the same."""
 
 @dataclass
 class Tally:
-    """Outcomes by applier, dialect and damage; `odd` are those that nobody wants."""
+    """Outcomes by applier, dialect and damage.
+
+    `odd` are those that nobody wants, `missing` are appliers that are not installed.
+    """
 
     outcomes: Counter[tuple[str, str, str, str]] = field(
         default_factory=Counter[tuple[str, str, str, str]]
     )
     odd: list[str] = field(default_factory=list[str])
+    missing: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def add(self, who: str, dialect: str, damage: str, outcome: str) -> None:
         """Count one outcome."""
@@ -85,7 +89,11 @@ def _is_read(edit: Edit) -> bool:
 
 
 async def _run(edits: list[Edit], rng: Random, folder: Path, tally: Tally) -> None:
-    others = {dialect: appliers(dialect, folder) for dialect in DIALECTS}
+    others: dict[str, dict[str, Apply]] = {}
+    for dialect in DIALECTS:
+        known = appliers(dialect, folder)
+        others[dialect] = {name: apply for name, apply in known.items() if apply is not None}
+        tally.missing += [(name, dialect) for name in known if name not in others[dialect]]
     for number, edit in enumerate(edits):
         if number % 200 == 0:
             print(f"{number} of {len(edits)}", file=sys.stderr, flush=True)
@@ -182,6 +190,8 @@ def _print(tally: Tally, edits: int) -> None:
     names = dict.fromkeys((key[0], key[1]) for key in sorted(tally.outcomes))
     for who, dialect in sorted(names, key=lambda pair: (pair[1], pair[0] != OURS)):
         print(f"| {who} | {dialect} | {_sums(tally, who, dialect)} |")
+    for who, dialect in tally.missing:
+        print(f"| {who} | {dialect} | NOT RUN: it is not installed | - | - | - | - |")
 
 
 def _cell(tally: Tally, dialect: str, damage: str) -> str:

@@ -16,15 +16,16 @@ Apply = Callable[[str, str], str | None]
 """`(text, patch)` → the new text, None if it was refused."""
 
 
-def appliers(dialect: str, folder: Path) -> dict[str, Apply]:
-    """Return the appliers of a dialect by name; `folder` is for files of programs."""
-    found: dict[str, Apply | None] = {}
+def appliers(dialect: str, folder: Path) -> dict[str, Apply | None]:
+    """Return the appliers of a dialect by name, None for one that is not installed.
+
+    `folder` is for files of programs.
+    """
     if dialect == "V4A":
-        found["openai-agents"] = _openai_agents()
+        return {"openai-agents": _openai_agents()}
     if dialect == "unified diff":
-        found["whatthepatch"] = _whatthepatch()
-        found["GNU patch"] = _gnu_patch(folder)
-    return {name: apply for name, apply in found.items() if apply is not None}
+        return {"whatthepatch": _whatthepatch(), "GNU patch": _gnu_patch(folder)}
+    return {}
 
 
 def _openai_agents() -> Apply | None:
