@@ -164,8 +164,11 @@ def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
     repairs = list(told)
     if "edits" not in given and "old" in one:
         # Its names are corrected with those of the edits in a list.
-        given["edits"] = [{k: v for k, v in arguments.items() if k not in given}]
-        repairs = ["one edit beside `path` was read as a list of one in `edits`"]
+        renamed = {name for name in arguments if f"`{name}` was read as" in " ".join(repairs)}
+        rest = {k: v for k, v in arguments.items() if k not in given and k not in renamed}
+        given["edits"] = [rest]
+        repairs = [one for one in repairs if " was read as " in one]
+        repairs.append("one edit beside `path` was read as a list of one in `edits`")
     edits: object = given.get("edits")
     if isinstance(edits, str):
         edits = _parsed(edits)

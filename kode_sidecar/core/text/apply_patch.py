@@ -26,19 +26,27 @@ from kode_sidecar.core.text.file_patch import (
 from kode_sidecar.core.text.patch_order import in_order
 
 _STARS = r"(?: ?\*{3})?"
-_BEGIN = re.compile(rf"\*{{3}} Begin Patch{_STARS}")
-_END = re.compile(rf"\*{{3}} End Patch{_STARS}")
-_END_OF_FILE = re.compile(rf"\*{{3}} End of File{_STARS}")
-_HEADER = re.compile(rf"\*{{3}} (Add|Delete|Update) File: (.+?){_STARS}")
-_MOVE = re.compile(rf"\*{{3}} Move to: (.+?){_STARS}")
+_BEGIN = re.compile(rf"\*{{3}} Begin Patch{_STARS}", re.IGNORECASE)
+_END = re.compile(rf"\*{{3}} End Patch{_STARS}", re.IGNORECASE)
+_END_OF_FILE = re.compile(rf"\*{{3}} End of File{_STARS}", re.IGNORECASE)
+_HEADER = re.compile(rf"\*{{3}} (Add|Delete|Update) File: (.+?){_STARS}", re.IGNORECASE)
+_MOVE = re.compile(rf"\*{{3}} Move to: (.+?){_STARS}", re.IGNORECASE)
 _RANGE = re.compile(r"(?<=^@@) -\d+(,\d+)? \+\d+(,\d+)? @@")
 _WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z]+")
 
 
 def begins_at(text: str) -> int | None:
-    """Return the number of the line where a patch begins; None if there is none."""
-    lines = enumerate(text.split("\n"))
-    return next((at for at, line in lines if _BEGIN.fullmatch(line.strip())), None)
+    """Return the number of the line where a patch begins; None if there is none.
+
+    One without its first line begins with a file, below nothing but wrapping.
+    """
+    wrapped = True
+    for at, line in enumerate(text.split("\n")):
+        plain = line.strip()
+        if _BEGIN.fullmatch(plain) or (wrapped and _HEADER.fullmatch(plain)):
+            return at
+        wrapped = wrapped and _WRAPPING.fullmatch(plain) is not None
+    return None
 
 
 def parse_patch(patch: str) -> tuple[FilePatch, ...]:
@@ -62,8 +70,9 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
                 raise PatchError(
                     f"{lines[begin]!r} is neither part of a file nor the beginning of one."
                 )
-            at = _end_of_section(lines, at, deletes=header[1] == "Delete")
-            files.append(_file(header[1], header[2].strip(), _body(lines, begin, at)))
+            kind = header[1].capitalize()
+            at = _end_of_section(lines, at, deletes=kind == "Delete")
+            files.append(_file(kind, header[2].strip(), _body(lines, begin, at)))
     if not ended:
         raise PatchError(
             "It has no `*** End Patch`, so its end may be missing. Send all of it again."
@@ -85,6 +94,11 @@ def _from_begin(lines: Sequence[str]) -> Sequence[str]:
     if stray is not None:
         raise PatchError(f"{stray!r} stands outside of it.")
     lines = lines[begin:]
+    if _HEADER.fullmatch(lines[0].strip()):
+        raise PatchError(
+            "It does not begin with `*** Begin Patch`, so its beginning may be missing. Send all "
+            "of it again."
+        )
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     for at, line in enumerate(lines if indent else ()):
         if line.strip() and not line.startswith(indent):

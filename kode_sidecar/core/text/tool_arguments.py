@@ -32,7 +32,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """For each argument the names that others give it. A tool's own arguments are never renamed."""
 _INVERTED = {"case_sensitive": ("case_insensitive", "ignore_case", "i")}
-_PLACE = re.compile(r"(.+?)(?::(\d+)(?:-(\d+)|:\d+)?)?")
+_PLACE = re.compile(r"(.+?)(?:(?::|#L)(\d+)(?:-L?(\d+)|:\d+)?)?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -67,9 +67,9 @@ def fitted(
 
 
 def usual_path(path: str) -> tuple[str, int | None, int | None] | None:
-    """Return the path of `path:line`, `path:first-last` or `path:line:column`, with the lines.
+    """Return the path of `path:line`, `path:first-last`, `path:line:column` or `path#L1-L2`.
 
-    Blanks before a path are taken off, too. None if there is nothing to take off.
+    With the lines. Blanks before a path are taken off, too. None if there is nothing to take off.
     """
     found = _PLACE.fullmatch(path.lstrip())
     if found is None or found[1] == path:

@@ -14,6 +14,8 @@ from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import sidecar
 
 SEEN = "src/a.py:2: two"
+PATH_READ = "mended: `file_path` was read as `path`; one edit beside"
+NO_BEGIN = "*** Update File: src/a.py\n@@\n-2\n+2!\n"
 CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("search_code", {"pattern": "two"}, SEEN),
     ("search_code", {"query": "two", "directory": "src"}, SEEN),
@@ -24,10 +26,14 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("read_file", {"file_path": "src/a.py", "offset": 2, "limit": 1}, "lines 2-2 of 3"),
     ("read_file", {"path": "src/a.py", "startLine": 2, "end_line": 2}, "lines 2-2 of 3"),
     ("read_file", {"path": "src/a.py:2-3"}, "lines 2-3 of 3"),
+    ("read_file", {"path": "src/a.py#L2-L3"}, "lines 2-3 of 3"),
     ("read_file", {"path": " src/a.py"}, "lines 1-3 of 3"),
     ("read_file", {"path": "src/a.py", "colour": "red"}, "`colour` is none of its arguments"),
     ("read_file", {"line": 2}, "Its arguments are `path`, `start`, `end`"),
     ("propose_edit", {"file": "src/a.py", "edits": [{"find": "two", "new": "2"}]}, "Proposed"),
+    ("propose_edit", {"file_path": "src/a.py", "old_string": "one", "new_string": "1"}, PATH_READ),
+    ("propose_edit", {"patch": NO_BEGIN}, "does not begin with `*** Begin Patch`"),
+    ("propose_edit", {"patch": f"*** begin patch\n{NO_BEGIN.lower()}*** end patch"}, "2!"),
     (
         "propose_edit",
         {"path": "src/a.py", "oldString": "three", "newString": "3", "expected": 1},
