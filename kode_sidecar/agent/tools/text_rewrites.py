@@ -207,7 +207,10 @@ class QuotedEdits:
             found = locate(result, old, new, replace_all=edit.replace_all, near_line=near)
             if isinstance(found, MatchError):
                 self._check_stale(document, text, old, new, which)
-                raise _no_match(found, which, several)
+                error = _no_match(found, which, several)
+                if document.is_notebook:
+                    error.message += "\nQuote cells as read_file shows them, not their JSON."
+                raise error
             check_omission(new, result, which, old=old)
             check_encodable(new, document, self.path, result, found.edits[0].start)
             self.tiers.append(found.tier)

@@ -166,7 +166,9 @@ class Document:
         note = "from the editor's open buffer" if self.is_open else "from disk"
         if self.differs_from_disk:
             note += ", which is not what the disk has"
-        if self.is_notebook:
+        if self.is_notebook and self.shown(self.lf_text) == self.lf_text:
+            note += ", a notebook whose cells cannot be read"
+        elif self.is_notebook:
             note += ", a notebook: a line `# %% [kind] id=…` begins each cell, one without id a new"
             note += " cell; outputs are not shown"
         return note

@@ -195,6 +195,8 @@ async def test_notebooks_through_the_real_process(tmp_path: Path) -> None:
         ("propose_file", {"action": "create", "path": "c.ipynb", "content": "# %% [code]\n1\n"}),
         ("propose_edit", {"path": "c.ipynb", "edits": [{"old": "1\n", "new": "2\n"}]}),
         ("search_code", {"query": "x = 3"}),
+        ("propose_edit", {"path": "n.ipynb", "edits": [{"old": '"source": [', "new": "["}]}),
+        ("read_file", {"path": "broken.ipynb"}),
     ]
     script = [answer(*(tool_call(*call) for call in calls)), answer(text("ok"))]
     async with sidecar(script, roots=[tmp_path]) as world:
@@ -207,8 +209,9 @@ async def test_notebooks_through_the_real_process(tmp_path: Path) -> None:
         assert 'n.ipynb:3: print("x")\n' in told[1]
         assert '+print("é")' in told[2]
         assert "would be none any more" in told[4]
-        assert len(told) == 8
         assert "n.ipynb:2: x = 3" in told[7]
+        assert "Quote cells as read_file shows them, not their JSON." in told[8]
+        assert "a notebook whose cells cannot be read" in told[9]
         await world.decide(only_change_set(session))
         after = texts(world)
         assert sources(after["n.ipynb"]) == [("code", quote["new"]), ("markdown", "# Title")]
