@@ -19,7 +19,7 @@ _TYPES: Words = {
 _CHECKED = {
     *("$ref", "type", "const", "enum", "pattern", "minLength", "minimum", "maximum"),
     *("allOf", "anyOf", "oneOf", "not", "properties", "required", "additionalProperties"),
-    *("items", "minItems", "uniqueItems", "definitions", "$defs"),
+    *("items", "minItems", "uniqueItems", "definitions", "$defs", "unevaluatedProperties"),
 }
 _SAYS_NOTHING = {
     *("$schema", "$id", "id", "$comment", "title", "description", "default", "format"),
@@ -39,6 +39,7 @@ class Schema:
         schema = self.whole if schema is None else schema
         unknown = {word for word in schema if not word.startswith("x-")} - _CHECKED - _SAYS_NOTHING
         assert not unknown, f"{path}: the schema says {unknown}, which nobody checks"
+        assert schema.get("unevaluatedProperties", True) is True, f"{path}: nobody checks these"
         if "$ref" in schema:
             named = self.definitions[schema["$ref"].rpartition("/")[2]]
             yield from self.problems(value, named, path)
