@@ -218,7 +218,7 @@ async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModelServer]:
 
 
 async def test_a_mode_that_waits_for_somebody_fails_at_once(model: ModelServer) -> None:
-    modes = "`review`, `auto` or `plan`"
+    modes = "`review`, `auto`, `keep` or `plan`"
     for mode, said in (("ask", "nobody is there"), ("yolo", "There is no mode `yolo`")):
         call: Json = {"user_input": "x", "mode": mode}
         with pytest.raises(KodeError) as raised:
