@@ -13,8 +13,7 @@ export function findingCommands({ chat, sessions, findings }: Rooms): Record<str
       const words = await vscode.window.showInputBox({ title: vscode.l10n.t("What to review"), placeHolder });
       if (words === undefined) return;
       await chat.focus();
-      const text = `/review ${words}`.trim();
-      await sessions.send(text, [{ type: "text", text }]);
+      await sessions.send(`/review ${words}`.trim());
     },
     fixFinding: (one: FindingArgument) => findings.ask(one, vscode.l10n.t("Fix this finding, and only it.")),
     fixKindOfFinding: (one: FindingArgument) => {
