@@ -30,7 +30,7 @@ STANDARD = (
 )
 """What clients of LSP send besides document sync, right after their start or later."""
 # A job is a session, which imports what a session needs. Aim: 220.
-MOST_OF_A_RUN = 320  # the gate of requests, the table of models, rules of commands, findings
+MOST_OF_A_RUN = 327  # requests, models, rules of commands, findings, web pages, notebooks
 SERVERS = ("kode_sidecar.servers.lsp", "kode_sidecar.servers.acp", "kode_sidecar.devtools")
 
 
