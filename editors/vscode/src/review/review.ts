@@ -90,7 +90,7 @@ export class Review implements vscode.Disposable {
   }
 
   async reveal(hunk: FoldedHunk): Promise<void> {
-    if (!hunk.range) return void (await vscode.commands.executeCommand("kode.openDiff", hunk.uri));
+    if (!hunk.range || isNotebook(vscode.Uri.parse(hunk.uri, true))) return void (await vscode.commands.executeCommand("kode.openDiff", hunk.uri));
     await this.sessions.refresh(hunk.changeSetId);
     const line = (this.find(hunk.hunkId) ?? hunk).range?.start.line ?? 0;
     const editor = await vscode.window.showTextDocument(vscode.Uri.parse(hunk.uri, true));
@@ -146,7 +146,8 @@ export class Review implements vscode.Disposable {
   private async send(changeSetId: string, hunks: readonly FoldedHunk[], how: Omit<DecideParams, "changeSetId">): Promise<DecideResult> {
     // An open document is synced, so that the sidecar can see whether the edit has landed.
     const uris = new Set(hunks.filter((hunk) => hunk.range).map((hunk) => hunk.uri));
-    await Promise.all([...uris].map((uri) => vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true))));
+    const files = [...uris].map((uri) => vscode.Uri.parse(uri, true)).filter((file) => !isNotebook(file));
+    await Promise.all(files.map((file) => vscode.workspace.openTextDocument(file)));
     const told = await this.sidecar.request("kode/changeSet/decide", { changeSetId, ...how });
     this.report(told);
     return told;
@@ -189,6 +190,11 @@ export class Review implements vscode.Disposable {
     clearTimeout(this.timer);
     for (const disposable of this.disposables) disposable.dispose();
   }
+}
+
+/** Is it open as cells? Its hunks have places in its JSON. */
+export function isNotebook(file: vscode.Uri): boolean {
+  return vscode.workspace.notebookDocuments.some(({ uri }) => uri.toString() === file.toString());
 }
 
 /** The file that a document shows: itself, or the one that a comparison is about. */

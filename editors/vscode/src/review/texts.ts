@@ -1,7 +1,7 @@
 // Texts that are only shown: files before and after the hunks that wait, in the editor's own comparison.
 import * as vscode from "vscode";
 import { proposedText, textBefore } from "./hunks";
-import type { Review } from "./review";
+import { isNotebook, type Review } from "./review";
 
 export const PROPOSED = "kode-proposed";
 export const BEFORE = "kode-before";
@@ -98,6 +98,8 @@ function proposed(file: vscode.Uri, shownAs = file): vscode.Uri {
 async function buffer(file: vscode.Uri): Promise<string> {
   const open = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === file.toString());
   if (open) return open.getText();
+  // Opened as a text, a notebook would be told to the sidecar twice.
+  if (isNotebook(file)) return vscode.workspace.fs.readFile(file).then((data) => new TextDecoder().decode(data), () => "");
   return vscode.workspace.openTextDocument(file).then(
     (document) => document.getText(),
     () => "",
