@@ -26,6 +26,7 @@ export class Transcript {
   private counted: string | undefined;
   private clock: ReturnType<typeof setInterval> | undefined;
   private byHand = false;
+  private top = 0;
 
   constructor(
     private readonly fold: () => Fold,
@@ -51,7 +52,8 @@ export class Transcript {
     if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) {
       this.following = true;
       this.byHand = false;
-    } else if (this.byHand) this.following = false;
+    } else if (this.byHand && scrollTop < this.top) this.following = false; // a click in a text that grows is none
+    this.top = scrollTop;
     this.down.hidden = this.following;
   }
 
