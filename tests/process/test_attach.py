@@ -532,6 +532,9 @@ async def test_a_fork_has_the_path_to_a_message_and_goes_its_own_way(project: Pa
         fold = await world.watch.attach(fork)
         assert [m.role for m in fold.messages.values()] == [m["role"] for m in messages[:4]]
         assert not {m["id"] for m in messages} & set(fold.messages)
+        blocks = [one.block for one in fold.blocks.values()]
+        call, result = (block for block in blocks if block["type"].startswith("tool"))
+        assert result["callBlockId"] == call["id"]
         shown = (await ask(world, "session/get", sessionId=fork))["session"]
         assert (shown["title"], shown["mode"]) == ("Tea (2)", "plan")
         assert shown["meta"]["forkedFrom"] == params

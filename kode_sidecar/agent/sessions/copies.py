@@ -17,6 +17,7 @@ from kode_sidecar.core.domain.message import (
     KEEPS,
     WORDS,
     Blob,
+    Block,
     Message,
     ResourceBlock,
     TextBlock,
@@ -132,11 +133,9 @@ class SessionCopies:
     def _copies(self, path: Sequence[Message], session_id: str) -> list[Message]:
         """Return copies for another session, without costs: the original session paid them."""
         copies: list[Message] = []
+        ids: dict[str, str] = {}
         for depth, message in enumerate(path):
-            content = tuple(
-                msgspec.structs.replace(block, id=self.folders.new_id("block"))
-                for block in message.content
-            )
+            content = tuple(self._renamed(block, ids) for block in message.content)
             meta = {name: value for name, value in message.meta.items() if name not in _OWN_META}
             copies.append(
                 msgspec.structs.replace(
@@ -155,6 +154,14 @@ class SessionCopies:
                 )
             )
         return copies
+
+    def _renamed(self, block: Block, ids: dict[str, str]) -> Block:
+        """Return the block under an id of the copy; a result names the copy of its call."""
+        block_id = ids[block.id] = self.folders.new_id("block")
+        if not isinstance(block, ToolResultBlock):
+            return msgspec.structs.replace(block, id=block_id)
+        call = ids.get(block.call_block_id, "") if block.call_block_id else ""
+        return msgspec.structs.replace(block, id=block_id, call_block_id=call)
 
     def _tape(self, session_id: str) -> SessionExportResult:
         if not self.folders.store.exists(session_id):
