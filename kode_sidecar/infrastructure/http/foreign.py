@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,6 +27,13 @@ _TIMES = HttpTimeouts(first_byte=_SECONDS, idle=_SECONDS)
 # No blanks, control characters, look-alike letters, or backslashes, which browsers turn into `/`.
 _ADDRESS = re.compile(r"https?://[!-\[\]-~]{1,8000}", re.IGNORECASE)
 _NAT64 = IPv6Network("64:ff9b::/96")
+_INTERNET = IPv6Network("2000::/3")
+_SPECIAL = (
+    IPv6Network("3fff::/20"),  # for handbooks
+    IPv4Network("192.0.0.0/24"),  # for protocols of a network's own
+    IPv4Network("192.88.99.0/24"),
+    IPv4Network("168.63.129.16/32"),  # the metadata of Azure
+)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -164,7 +171,9 @@ def is_public(address: str) -> bool:
     found = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
         found = _inside(found) or found
-    special = isinstance(found, IPv6Address) and found.is_site_local
+    if isinstance(found, IPv6Address) and found not in _INTERNET:
+        return False
+    special = any(found in network for network in _SPECIAL)
     return found.is_global and not found.is_multicast and not special
 
 
