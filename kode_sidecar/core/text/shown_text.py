@@ -113,6 +113,8 @@ def with_escapes(text: str) -> str:
 
     Line ends stay: in JSON they stand between values, never inside of one.
     """
+    if hides_nothing(text.replace("\n", "")):
+        return text
     return "".join(
         char if char == "\n" or hides_nothing(char) else json.dumps(char)[1:-1] for char in text
     )

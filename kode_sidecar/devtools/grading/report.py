@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from kode_sidecar.core.text.shown_text import visible
 from kode_sidecar.devtools.grading.document_rules import Fault
 from kode_sidecar.devtools.grading.rules import RULES, GradingVerdict, verdicts
 from kode_sidecar.devtools.grading.talk import Talk
@@ -54,7 +55,7 @@ def grade(files: Sequence[Path], options: GradeOptions = GradeOptions()) -> int:
         if options.junit is not None:
             _write_junit(graded, options.junit)
     except KodeError as error:
-        sys.stderr.write(f"kode-sidecar grade: {error.message}\n")
+        sys.stderr.write(f"kode-sidecar grade: {visible(error.message)}\n")
         return UNKNOWN
     for one in graded:
         sys.stdout.write(_as_json(one) if options.json else _as_text(one, show=options.show))

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
+from kode_sidecar.core.text.shown_text import visible
 from kode_sidecar.devtools.recording.comparison import (
     Difference,
     ModelRequests,
@@ -79,7 +80,7 @@ def replay(options: ReplayOptions) -> int:
         program = _program(options.against)
         replayed = asyncio.run(play(tape, recording, program, options.patience))
     except KodeError as error:
-        sys.stderr.write(f"kode-sidecar replay: {error.message}\n")
+        sys.stderr.write(f"kode-sidecar replay: {visible(error.message)}\n")
         return UNKNOWN
     difference = replayed.difference or _asked_differently(tape, replayed)
     sys.stdout.write(_report(tape, recording, difference))

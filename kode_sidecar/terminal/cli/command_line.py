@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from functools import partial
 from importlib import import_module
 
@@ -13,12 +14,15 @@ from kode_sidecar.servers.boot.build_info import build_info
 TYPE_CHECKING = False  # importing it from `typing` would slow down `--version`
 if TYPE_CHECKING:
     import argparse
+    from typing import Any, TextIO
 
 Serve = Callable[..., int]
 # Errors of writing to stdout: its reader has gone (EINVAL on Windows), or its disk is full.
 _READER_GONE = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
+_FOREIGN = ("batch", "doctor", "grade", "replay", "runs")
+"""Commands that print what others have written: no text of theirs may move the cursor or hide."""
 
 COMMANDS: Mapping[str, str] = {
     "ask": "ask:ask",
@@ -49,7 +53,8 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
     """Run one command; return its exit code, one of `EXIT_CODES`. Raises KeyboardInterrupt."""
     if list(arguments) == ["--version"]:
         return _print_version()
-    # Imported late: `--version` needs no parser.
+    # Imported late: `--version` needs none of it.
+    from kode_sidecar.core.text.shown_text import visible  # noqa: PLC0415
     from kode_sidecar.terminal.cli.complete import candidates  # noqa: PLC0415
     from kode_sidecar.terminal.cli.parser import make_parser  # noqa: PLC0415
 
@@ -67,11 +72,12 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
     else:
         run = command(options.command)
     try:
-        code = run(options)
+        with _shown(options):
+            code = run(options)
         sys.stdout.flush()  # nobody would catch its error at interpreter exit
         return code
     except KodeError as error:
-        print(f"kode-sidecar: {error.message}", file=sys.stderr)
+        print(f"kode-sidecar: {visible(error.message)}", file=sys.stderr)
     except OSError as error:
         if error.errno in _DISK_FULL and error.filename is None:
             print(f"kode-sidecar: cannot write: {error.strerror}", file=sys.stderr)
@@ -88,6 +94,36 @@ def command(name: str) -> "Callable[[argparse.Namespace], int]":
     """Import and return the function of a command."""
     module, function = COMMANDS[name].split(":")
     return getattr(import_module(f"{__package__}.{module}"), function)
+
+
+class _ShownText:
+    """A stream that lets `shown` make each text harmless for a terminal."""
+
+    def __init__(self, stream: "TextIO", shown: Callable[[str], str]) -> None:
+        self._stream = stream
+        self._shown = shown
+
+    def write(self, text: str) -> int:
+        """See `TextIO`."""
+        return self._stream.write(self._shown(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """See `TextIO`."""
+        self._stream.writelines(map(self._shown, lines))
+
+    def __getattr__(self, name: str) -> "Any":
+        return getattr(self._stream, name)
+
+
+def _shown(options: "argparse.Namespace") -> "AbstractContextManager[Any]":
+    """Have a command print no control or hidden character; in JSON they become escapes."""
+    if options.command not in _FOREIGN or getattr(options, "serve", False):
+        return nullcontext()
+    from kode_sidecar.core.text.shown_text import visible, with_escapes  # noqa: PLC0415
+
+    json = getattr(options, "json", False)
+    target: Any = _ShownText(sys.stdout, with_escapes if json else visible)
+    return redirect_stdout(target)
 
 
 def _print_version() -> int:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from kode_sidecar.core.text.shown_text import clipped, one_line, visible
+from kode_sidecar.core.text.shown_text import clipped, one_line, visible, with_escapes
 from kode_sidecar.errors import ERRORS, KodeError
 from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
 from kode_sidecar.terminal.client.handshake import Handshake
@@ -33,7 +33,7 @@ def inquire(
     """Let `work` ask, and print its result. Raises KodeError."""
     found = asyncio.run(_asked(work, options))
     if getattr(options, "json", False):
-        sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+        sys.stdout.write(with_escapes(json.dumps(found, ensure_ascii=False)) + "\n")
     else:
         sys.stdout.writelines(f"{visible(line)}\n" for line in lines(found))
     return 0

@@ -9,6 +9,7 @@ import msgspec
 
 from kode_sidecar.core.domain.run import RunRecord
 from kode_sidecar.core.settings import load_settings
+from kode_sidecar.core.text.shown_text import visible
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.run_records import (
     RUN_FILE,
@@ -34,7 +35,7 @@ def list_command(*, json: bool, folder: Path | None = None) -> int:
     rows: list[RunRecord] = []
     for found in list_runs(folder or _runs_folder()):
         if isinstance(found, KodeError):
-            sys.stderr.write(f"kode-sidecar: {found.message}\n")
+            sys.stderr.write(f"kode-sidecar: {visible(found.message)}\n")
             code = 1
         else:
             rows.append(found)

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kode_sidecar.core.domain.run import RunError, RunRecord
+from kode_sidecar.core.text.shown_text import invisible_characters
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from kode_sidecar.terminal.cli.parser import EXIT_CODES
 from tests.support.headless_world import HEAD
@@ -273,3 +276,32 @@ def test_a_folder_that_was_removed_under_the_user_is_told(
     )
     told = "kode-sidecar: the folder you are in is gone; go to another one\n"
     assert (done.returncode, done.stderr) == (1, told)
+
+
+async def test_a_strangers_run_moves_no_cursor_and_hides_nothing(tmp_path: Path) -> None:  # W13
+    hostile = "\x1b]0;owned\x07\x9b2J\u202e\u200b"
+    record = RunRecord(
+        session_id="s",
+        task_id=hostile,
+        run_id="r1",
+        profile_id=hostile,
+        sandbox_root="x",
+        status="failed",
+        failure_reason=hostile,
+        error=RunError(code="x", message=hostile, category="tool", retryable=False),
+        created_at="2026-01-01T00:00:00.000Z",
+        updated_at="2026-01-01T00:00:00.000Z",
+    )
+    for name, text_of_run in (("good", msgspec.json.encode(record)), ("bad", hostile.encode())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_bytes(text_of_run)
+    good = str(tmp_path / "good")
+    shown = await run(None, tmp_path, "runs", "show", good)
+    listed = await run(None, tmp_path, "runs", "list", "--folder", str(tmp_path))
+    as_json = await run(None, tmp_path, "runs", "show", good, "--json")
+    missing = await run(None, tmp_path, "runs", "show", hostile)
+    assert (shown.code, listed.code, as_json.code, missing.code) == (0, 1, 0, 1)
+    assert as_json.data == json.loads(msgspec.json.encode(record))
+    assert "<U+202E>" in shown.out
+    for done in (shown, listed, as_json, missing):
+        assert invisible_characters((done.out + done.err).replace(os.linesep, "\n")) == ()
