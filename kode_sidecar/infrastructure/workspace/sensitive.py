@@ -54,7 +54,7 @@ _ASKED: Mapping[str, str] = {
         .eslintrc* eslint.config.* .prettierrc* prettier.config.* .stylelintrc* stylelint.config.*
         babel.config.* .babelrc* postcss.config.* tailwind.config.* svelte.config.* vitest.config.*
         jest.config.* .rubocop.yml .solargraph.yml .php-cs-fixer*.php .formatter.exs
-        .golangci.y*ml""",
+        .golangci.y*ml .latexmkrc latexmkrc""",
     "package managers run their scripts at an install": """
         package.json composer.json deno.json deno.jsonc bunfig.toml .yarnrc .yarnrc.yml
         .pnpmfile.cjs binding.gyp gemfile *.gemspec""",
@@ -62,7 +62,7 @@ _ASKED: Mapping[str, str] = {
         build.rs .cargo/** .mvn/** build.gradle* settings.gradle* init.gradle* gradle.properties
         gradle-wrapper.properties gradlew gradlew.bat mvnw mvnw.cmd directory.build.* *.targets
         *.props package.swift mix.exs build.zig rebar.config cmakepresets.json
-        cmakeuserpresets.json .ghci""",
+        cmakeuserpresets.json .ghci hie.yaml .bsp/** omnisharp.json project.clj shadow-cljs.edn""",
     "debuggers and interpreters run them at their start": """
         .gdbinit .lldbinit .irbrc .pryrc .iex.exs .ocamlinit .rprofile startup.jl .inputrc""",
 }
@@ -82,8 +82,8 @@ _FLAGGED: Mapping[str, str] = {
     "the builds of other languages run it": """
         cargo.toml go.mod go.work *.csproj *.fsproj *.vbproj *.vcxproj *.sln pom.xml build.xml
         *.sbt build.sc build.bazel workspace.bazel module.bazel .bazelrc *.bzl stack.yaml
-        *.cabal cabal.project setup.hs podfile fastfile pubspec.yaml dune dune-project project.clj
-        deps.edn shard.yml phpunit.xml* phpstan.neon* .rspec capfile""",
+        *.cabal cabal.project setup.hs podfile fastfile pubspec.yaml dune dune-project deps.edn
+        shard.yml phpunit.xml* phpstan.neon* .rspec capfile""",
     "containers and deployments run it": """
         dockerfile* *.dockerfile containerfile* docker-compose*.y*ml compose*.y*ml vagrantfile
         procfile tiltfile skaffold.yaml *.tf *.nix flake.lock ansible.cfg *.service""",
