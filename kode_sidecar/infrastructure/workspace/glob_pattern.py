@@ -27,7 +27,7 @@ _CLASSES = {
     "xdigit": "0-9a-fA-F",
 }
 _WILD = re.compile(r"[*?\[\\]")
-_TRAILING_BLANKS = re.compile(r"(?<!\\)[ \t\r]+\Z")
+_CLASS = re.compile(r"\[:(\w+):\]")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class GlobPattern:
 
         With `names_brackets`, `[id]` also means a name with these brackets, as routers have it.
         """
-        line = _TRAILING_BLANKS.sub("", line)
+        line = _without_trailing_blanks(line)
         if not line or line.startswith("#"):
             return None
         negated = line.startswith("!")
@@ -97,7 +97,7 @@ def for_ripgrep(segment: str, *, names_brackets: bool = False) -> tuple[str, boo
     if segment == "**":
         return segment, True
     parts: list[str] = []
-    at, exact = 0, True
+    at, exact, ends = 0, True, _set_ends(segment)
     while at < len(segment):
         char = segment[at]
         at += 1
@@ -109,13 +109,19 @@ def for_ripgrep(segment: str, *, names_brackets: bool = False) -> tuple[str, boo
         elif char == "\\" and at < len(segment):
             parts.append(_literal(segment[at]))
             at += 1
-        elif char == "[" and (found := _bracket(segment, at)):
+        elif char == "[" and (found := _bracket(segment, at, ends)):
             name = "".join(map(_literal, segment[at - 1 : found[1]]))
             parts.append(f"{{?,{name}}}" if names_brackets else "*")
             at, exact = found[1], False
         else:
             parts.append(_literal(char))
     return "".join(parts), exact
+
+
+def _without_trailing_blanks(line: str) -> str:
+    """Return a line without the blanks at its end; one that a backslash escapes stays."""
+    text = line.rstrip(" \t\r")
+    return line[: len(text) + 1] if text.endswith("\\") else text
 
 
 def _bytes(text: str) -> str:
@@ -173,7 +179,7 @@ def _name_test(glob: str) -> Callable[[str], object]:
 def _chunks(glob: str) -> list[list[str]]:
     """Return regular expressions for single characters, in lists that the stars separate."""
     chunks: list[list[str]] = [[]]
-    at = 0
+    at, ends = 0, _set_ends(glob)
     while at < len(glob):
         char = glob[at]
         at += 1
@@ -185,7 +191,7 @@ def _chunks(glob: str) -> list[list[str]]:
         elif char == "\\" and at < len(glob):
             chunks[-1].append(re.escape(glob[at]))
             at += 1
-        elif char == "[" and (found := _bracket(glob, at)):
+        elif char == "[" and (found := _bracket(glob, at, ends)):
             chunks[-1].append(found[0])
             at = found[1]
         else:
@@ -193,30 +199,47 @@ def _chunks(glob: str) -> list[list[str]]:
     return chunks
 
 
-def _bracket(glob: str, at: int) -> tuple[str, int] | None:
+def _bracket(glob: str, at: int, ends: Sequence[int]) -> tuple[str, int] | None:
     """Return the regular expression of a set whose `[` stands before `at`, and where it ends.
 
-    None if it is not closed: then `[` is an ordinary character.
+    None if it is not closed: then `[` is an ordinary character. `ends` are those of `_set_ends`.
     """
     negated = glob[at : at + 1] in ("!", "^")
     at += negated
-    first, members = at, ""
-    while at < len(glob) and (glob[at] != "]" or at == first):
-        name = re.match(r"\[:(\w+):\]", glob[at:])
-        if name and name[1] in _CLASSES:
-            members += _CLASSES[name[1]]
-            at += name.end()
-            continue
-        low, at = _member(glob, at)
-        if glob[at : at + 1] == "-" and glob[at + 1 : at + 2] not in ("", "]"):
-            high, at = _member(glob, at + 1)
-            members += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
-        else:
-            members += re.escape(low)
-    if at >= len(glob):
+    if at >= len(glob) or ends[_set_member(glob, at)[1]] >= len(glob):
         return None
+    members, at = _set_member(glob, at)  # also a `]`, which is a member at the beginning
+    while glob[at] != "]":
+        more, at = _set_member(glob, at)
+        members += more
     empty = "." if negated else r"(?!.)."
     return (f"[{'^' * negated}{members}]" if members else empty), at + 1
+
+
+def _set_ends(glob: str) -> list[int]:
+    """Return for each place the `]` that closes a set with a member there, or the glob's length.
+
+    From the end, once for all places: to look for each `[` anew takes a time that grows with the
+    square.
+    """
+    size = len(glob)
+    ends = [size] * (size + 1)
+    if "[" in glob:
+        for at in reversed(range(size)):
+            ends[at] = at if glob[at] == "]" else ends[_set_member(glob, at)[1]]
+    return ends
+
+
+def _set_member(glob: str, at: int) -> tuple[str, int]:
+    """Return the regular expression of a character, class or range in a set, and where it ends."""
+    name = _CLASS.match(glob, at)
+    if name and name[1] in _CLASSES:
+        return _CLASSES[name[1]], name.end()
+    low, at = _member(glob, at)
+    if glob[at : at + 1] != "-" or glob[at + 1 : at + 2] in ("", "]"):
+        return re.escape(low), at
+    high, at = _member(glob, at + 1)
+    return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""), at
 
 
 def _member(glob: str, at: int) -> tuple[str, int]:

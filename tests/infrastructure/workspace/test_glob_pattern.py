@@ -1,11 +1,12 @@
 """Patterns mean what git takes them for, and none takes long."""
 
 import random
+import time
 from pathlib import Path
 
 import pytest
 
-from kode_sidecar.infrastructure.workspace.glob_pattern import GlobPattern
+from kode_sidecar.infrastructure.workspace.glob_pattern import GlobPattern, for_ripgrep
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
 from tests.support.git import git
 
@@ -54,3 +55,28 @@ def test_rules_mean_what_git_takes_them_for(tmp_path: Path, rng: random.Random) 
 )
 def test_no_pattern_takes_long(pattern: str, path: str) -> None:
     assert not compile_glob(pattern)(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("[" * 200_000, "[" * 100_000 + "\\]", "[a-" * 60_000, "[[:alpha:]" * 20_000),
+        *("a" + " " * 300_000 + "x", "[!" * 90_000),
+    ],
+    ids=lambda line: line[:12],
+)
+def test_a_line_that_was_made_to_be_slow_is_not(line: str) -> None:
+    """Each took minutes at least, from a `.gitignore` of the project or a call of the model."""
+    begun = time.process_time()
+    pattern = GlobPattern.parse(line)
+    assert pattern is not None
+    assert not pattern.matches(["a" * 200], folder=False)
+    for_ripgrep(line)
+    assert time.process_time() - begun < 30
+
+
+def test_the_blanks_at_the_end_of_a_line() -> None:
+    lines = ["a ", "a\t\r", "a\\  ", "a b ", "a\\ ", "a"]
+    parsed = [GlobPattern.parse(line) for line in lines]
+    names = [pattern and pattern.segments[-1] for pattern in parsed]
+    assert names == ["a", "a", "a\\ ", "a b", "a\\ ", "a"]
