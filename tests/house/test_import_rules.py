@@ -236,6 +236,7 @@ LATE_IMPORTS = {
     ("cli.authors", "kode_sidecar.recording.replay"): "each command needs one of these rooms",
     ("cli.command_line", "kode_sidecar.cli.complete"): "`--version` needs no parser",
     ("cli.command_line", "kode_sidecar.cli.parser"): "`--version` needs no parser",
+    ("cli.command_line", "kode_sidecar.text.shown_text"): "`--version` shows nothing foreign",
     ("cli.doctor", "kode_sidecar.cli.inquiry"): "asks a sidecar, with --online only",
     ("cli.inquiry", "kode_sidecar.cli.migrate"): "works on files, and asks no sidecar",
     ("cli.parser", "kode_sidecar.protocol.process"): "msgspec, for the commands that need it",

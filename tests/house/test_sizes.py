@@ -10,7 +10,6 @@ FEWEST_FILE_LINES = 50
 
 # A file is one idea; these are one all the same, and why they stand alone.
 SMALL = {
-    "real_path": "every layer needs it, and nothing else",
     "acp.client": "what a client announced, apart from what is made of it",
     "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
     "boot.http_library": "imported late in one place, for servers, jobs and memory",
@@ -28,7 +27,6 @@ SMALL = {
     "reviews.contracts": "what a review needs, open to all packages",
     "text.git_diff": "bytes of Git in, numbered lines out; no differing of its own",
     "text.moved_lines": "for findings, which are compared and not followed edit by edit",
-    "workspace.folder_entries": "below the guard and each of the four walks",
     "text.lenient_json": "for model hosts of every dialect, and for tool servers",
 }
 

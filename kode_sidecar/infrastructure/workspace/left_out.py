@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from kode_sidecar.core.real_path import folder_entries, kind_of
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.decoding import is_binary, is_utf8
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_beginning
-from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.globs import (
     IGNORED_NAMES,
     IgnoreRules,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
+from kode_sidecar.core.real_path import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.globs import (
     IGNORED_NAMES,
     is_other_project,

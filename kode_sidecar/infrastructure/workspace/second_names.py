@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
+from kode_sidecar.core.real_path import folder_entries, kind_of
 
 MAX_ENTRIES = 50_000
 """The most names of a root that are looked at."""

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kode_sidecar.core.real_path import real_path
-from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
+from kode_sidecar.core.real_path import folder_entries, kind_of, real_path
 from kode_sidecar.infrastructure.workspace.globs import IGNORED_NAMES
 from kode_sidecar.infrastructure.workspace.sensitive import (
     EDITOR_FOLDERS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.infrastructure.workspace.folder_entries import folder_entries, kind_of
+from kode_sidecar.core.real_path import folder_entries, kind_of
 from kode_sidecar.infrastructure.workspace.left_out import count_left_out
 from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, locate, make_roots
