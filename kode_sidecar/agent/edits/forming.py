@@ -29,7 +29,7 @@ from kode_sidecar.core.domain.hunk import Hunk
 from kode_sidecar.core.domain.message import ToolUseBlock
 from kode_sidecar.core.kernel.contracts import Emit
 from kode_sidecar.core.text.growing_json import GrowingArguments
-from kode_sidecar.core.text.text_edit import with_one_eol
+from kode_sidecar.core.text.text_edit import to_lf, with_one_eol
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.document import Document
@@ -164,5 +164,6 @@ class FormingEdits:
 
 def _drafts(document: Document, basis: Basis, text: str, rewrite: Rewrite) -> Sequence[Hunk]:
     """Pure: of an open document only what never changes while keys are typed is used."""
-    held, by_lines = held_text(document, text, rewrite(document, document.shown(text)))
+    wanted = rewrite(document, document.shown(text))
+    held, by_lines = held_text(document, text, wanted, to_lf(basis.text))
     return basis.composed(held, by_lines=by_lines).drafts

@@ -144,7 +144,7 @@ class Proposer:
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
         new = Document(self._workspace.locate(path).uri, "")
-        text = held_text(new, "", to_lf(text))[0] if new.is_notebook else text
+        text = held_text(new, "", to_lf(text), "")[0] if new.is_notebook else text
         after = new.shown(to_lf(text))
         deleted = self._files.deleted(path)
         if deleted is None:
@@ -356,7 +356,7 @@ def _make(
     """Pure: what a rewrite makes of a text, as hunks where there is a file to have them."""
     shown = document.shown(before)
     wanted = known[1] if shown == known[0] else _rewritten(rewrite, document, shown)
-    held, by_lines = held_text(document, before, wanted)
+    held, by_lines = held_text(document, before, wanted, to_lf(basis.text) if basis else before)
     hunks = basis.composed(held, by_lines=by_lines) if basis else Composition((), ())
     after = document.shown(held)
     runs = diff_lines(split_lines(shown), split_lines(after))

@@ -105,11 +105,11 @@ def check_size(text: str, path: str, known: str = "") -> None:
         raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
 
 
-def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
+def held_text(document: Document, before: str, shown: str, base: str) -> tuple[str, bool]:
     """Return the text that a file with the text `before` must have for the model to read `shown`.
 
-    Says also whether its lines may be accepted one by one: not those of cells that come, go or
-    move. Raises KodeError where no notebook would be left.
+    Says also whether the lines that differ from `base` may be accepted one by one: not those of
+    cells that come, go or move. Raises KodeError where no notebook would be left.
     """
     name = document.path.name if document.path else document.uri
     if document.notebook_type and not document.is_notebook:
@@ -128,7 +128,7 @@ def held_text(document: Document, before: str, shown: str) -> tuple[str, bool]:
                 f"{name} is open as a notebook: only the sources of the cells that it has can be "
                 "changed from here. Ask the user to add, move or delete cells, or to close it.",
             )
-        return held, same_cells
+        return held, same_cells and read_notebook(base).shape == read_notebook(held).shape
     except NotebookError as error:
         why = error
     try:

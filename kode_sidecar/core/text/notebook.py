@@ -62,6 +62,11 @@ class Notebook:
             f"# {self.fence} [{cell.kind}] {cell.name}\n{cell.source}\n" for cell in self.cells
         )
 
+    @property
+    def shape(self) -> list[tuple[str, str]]:
+        """The kinds and names of its cells, in their order."""
+        return [(cell.kind, cell.name) for cell in self.cells]
+
     def json_lines(self, start: int, end: int) -> tuple[int, int]:
         """Return the lines of the JSON that hold the cells of lines `start` to `end` of `text`.
 
@@ -93,8 +98,7 @@ class Notebook:
         read = [(cell.kind, cell.source) for cell in read_notebook(written).cells]
         if read != [(cell.kind, cell.source) for cell in wanted]:
             raise NotebookError("Its JSON is written in a way that cannot be edited by cells.")
-        same = [(cell.kind, cell.name) for cell in wanted]
-        return written, same == [(cell.kind, cell.name) for cell in self.cells]
+        return written, [(cell.kind, cell.name) for cell in wanted] == self.shape
 
 
 def is_notebook(name: str) -> bool:

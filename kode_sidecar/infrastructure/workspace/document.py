@@ -161,6 +161,11 @@ class Document:
         return cells_text(text_lf) if self.is_notebook else text_lf
 
     @property
+    def shown_lines(self) -> Sequence[str]:
+        """The lines as the model reads them: an output of a notebook may be a very long one."""
+        return split_lines(self.shown(self.lf_text)) if self.is_notebook else self.lines
+
+    @property
     def source(self) -> str:
         """Where its text is from, and how it is shown, in a few words."""
         note = "from the editor's open buffer" if self.is_open else "from disk"

@@ -343,7 +343,7 @@ class Workspace:
         if what is not None:
             raise _secret(name, f"it holds {what}")
         if purpose == "edit":
-            check_edit_size(document.lines, name)
+            check_edit_size(document.shown_lines, name)
             lone_cr = "\r" in document.text and "\r" in document.text.replace("\r\n", "")
             if lone_cr and not self._counts_lone_cr:
                 raise KodeError(

@@ -152,15 +152,14 @@ class OpenNotebooks:
             return STRUCTURE
         try:
             text = edit.applied_to(document.text, self._documents.position_encoding)
-            wanted = read_notebook(to_lf(text)).cells
+            wanted = read_notebook(to_lf(text))
         except NotebookError as error:
             return f"it would be no notebook any more. {error}"
-        names = read_notebook(document.lf_text).cells
-        if [(one.kind, one.name) for one in wanted] != [(one.kind, one.name) for one in names]:
+        if wanted.shape != read_notebook(document.lf_text).shape:
             return STRUCTURE
         return [
             DocumentEdit(edit.label, cell.document.uri, cell.document.version, edits)
-            for cell, one in zip(notebook.cells, wanted, strict=True)
+            for cell, one in zip(notebook.cells, wanted.cells, strict=True)
             if (edits := self._edits(cell.document, one.source))
         ]
 

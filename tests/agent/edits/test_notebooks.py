@@ -12,6 +12,7 @@ from kode_sidecar.core.domain.hunk import compose
 from kode_sidecar.core.text.notebook import NotebookError, new_notebook, read_notebook
 from kode_sidecar.core.text.text_edit import apply_edits
 from tests.process.test_edit_variants import results, texts
+from tests.support.edit_editor import Desk
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import only_change_set, sidecar
 
@@ -218,3 +219,26 @@ async def test_notebooks_through_the_real_process(tmp_path: Path) -> None:
         assert json.loads(after["n.ipynb"])["cells"][0]["outputs"] == code("")["outputs"]
         assert sources(after["o.ipynb"])[1:] == [("markdown", "# T"), ("raw", "")]
         assert sources(after["c.ipynb"]) == [("code", "2")]
+
+
+async def test_a_later_edit_of_a_source_leaves_cells_that_come_and_go_one_hunk(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path)
+    held = book(code("a\nb\nc"), markdown("x"), code("y", "c3"), code("z", "d4"))
+    buffer = desk.editor.open(desk.file("n.ipynb", held), held)
+    cells = "x\n# %% [code] id=c3\ny\n"
+    await desk.edit("n.ipynb", ("a\nb\nc", "a2\nb\nc"), (cells, "x2\n# %% [raw]\nr\n"))
+    await desk.edit("n.ipynb", ("b\n", "B\n"), ("z", "Z"))
+    open_ones = [one for one in desk.hunks if desk.states[one.hunk_id] == "proposed"]
+    assert len(open_ones) == 1
+    await desk.accept(open_ones[0].hunk_id)
+    wanted = [("code", "a2\nB\nc"), ("markdown", "x2"), ("raw", "r"), ("code", "Z")]
+    assert sources(buffer.text) == wanted
+
+
+async def test_a_long_output_is_in_no_edits_way(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.file("n.ipynb", book(code("x = 1")).replace(PICTURE, "A" * 1_500_000))
+    await desk.edit("n.ipynb", ("x = 1", "x = 2"))
+    assert len(desk.hunks) == 1
