@@ -51,7 +51,8 @@ async def test_an_answer_leads_into_the_code_and_back(tmp_path: Path) -> None:
         await window.editor().click(button="right")
         await menu.get_by_text("kode", exact=True).hover()
         await window.page.screenshot(path=str(tmp_path / "menu.png"))
-        await menu.get_by_text("Explain", exact=True).click()
+        await menu.get_by_text("Explain", exact=True).hover()
+        await window.page.keyboard.press("Enter")  # a menu that has just opened ignores clicks
         await window.chat.get_by_text("Answer 3.").wait_for()
         await window.chat.locator(".row.user", has_text="/explain").wait_for()
 
