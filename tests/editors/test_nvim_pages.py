@@ -2,7 +2,7 @@
 
 from tests.editors.neovim_driver import PLUGIN, Neovim
 from tests.editors.neovim_scene import Play
-from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.model_script import answer, failure, hold, text, tool_call
 
 
 async def page(nvim: Neovim, *words: str) -> str:
@@ -133,3 +133,16 @@ async def test_an_old_neovim_reads_one_sentence(play: Play) -> None:
         health = "\n".join(await nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
         assert "kode needs Neovim 0.10 or newer" in health
         assert "sidecar" not in health
+
+
+async def test_a_refused_key_says_how_to_set_another(play: Play) -> None:
+    refused = failure(401, "invalid_authentication_error", "Invalid Authentication")
+    async with play(refused, answer(text("Here."))) as scene:
+        nvim = scene.nvim
+        await nvim.kode("ask", "Go")
+        await nvim.until("Kode.idle() and Kode.fold().lastTurn.error")
+        lines = await nvim.chat()
+        assert lines[-1] == "`:Kode key` sets a key. `:Kode retry` asks again."
+        assert "did not accept the API key" in lines[-3]
+        await nvim.kode("retry")
+        await nvim.until("Kode.idle() and Kode.said('Here.')")

@@ -299,10 +299,22 @@ local stops = {
   interrupted = 'The sidecar ended in the middle of this turn. `:Kode retry` asks again.',
 }
 
---- Why a turn ended, if not because it was done.
-function M.stop(event)
-  local text = event.error and event.error.message or stops[event.stopReason] or event.stopReason
-  return M.lines(text), { { row = 0, group = event.error and 'KodeError' or 'KodeDim' } }
+--- Why a turn ended, if not because it was done, and what helps.
+---@param event table
+---@param said boolean the message above has the error
+function M.stop(event, said)
+  local failed = event.error
+  local text = failed and failed.message or stops[event.stopReason] or event.stopReason
+  local lines, marks = {}, {}
+  if not (failed and said) then
+    lines, marks = M.lines(text), { { row = 0, group = failed and 'KodeError' or 'KodeDim' } }
+  end
+  if failed then
+    local key = failed.code == 'AuthRequired' and '`:Kode key` sets a key. ' or ''
+    table.insert(lines, key .. '`:Kode retry` asks again.')
+    table.insert(marks, { row = #lines - 1, group = 'KodeDim' })
+  end
+  return lines, marks
 end
 
 return M

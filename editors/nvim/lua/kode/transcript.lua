@@ -78,8 +78,9 @@ function M.layout(session)
     end
   end
   local stop, last = fold.lastTurn, path[#path]
-  if stop and stop.stopReason ~= 'end_turn' and not (last and last.isApiErrorMessage) then
-    layout:add({ key = 'stop' .. (stop.turnId or ''), kind = 'stop', event = stop })
+  if stop and stop.stopReason ~= 'end_turn' then
+    local said = last and last.isApiErrorMessage
+    layout:add({ key = 'stop' .. (stop.turnId or ''), kind = 'stop', event = stop, said = said })
   end
   for _, question in ipairs(session.questions) do
     local id = question.params.requestId
@@ -111,7 +112,7 @@ function M.render(item, session)
   elseif item.kind == 'question' then
     return require('kode.questions').card(item.question, open)
   elseif item.kind == 'stop' then
-    return cards.stop(item.event)
+    return cards.stop(item.event, item.said)
   elseif item.kind == 'attachment' then
     return cards.attachment(block)
   elseif block.type == 'thinking' then
