@@ -116,8 +116,10 @@ end
 -- A file that is opened in the chat's own window, by a jump or `:edit`, goes to a window for code.
 local function give_back(window, file)
   local chat = buffers[(sessions.current or {}).id]
-  if not chat or not vim.api.nvim_win_is_valid(window) then
+  if not vim.api.nvim_win_is_valid(window) then
     return
+  elseif not chat then -- its session was deleted
+    vim.w[window].kode_chat = nil
   elseif vim.api.nvim_win_get_buf(window) == file and vim.bo[file].buftype == '' then
     local at = vim.api.nvim_win_get_cursor(window)
     vim.api.nvim_win_set_buf(window, chat.buffer)
