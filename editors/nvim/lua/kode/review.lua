@@ -181,7 +181,7 @@ end
 local label_place = vim.fn.has('nvim-0.11') == 1 and 'eol_right_align' or 'eol'
 
 -- Old lines are struck; below them, or where there are none at their place, stand the new ones.
-local function draw(buffer, hunk, range, index, total)
+local function draw(buffer, hunk, range, index, total, first_of_file)
   local first = range.start.line
   local last = range['end'].line + (range['end'].character > 0 and 1 or 0)
   local applied = Fold.is_unkept(hunk)
@@ -193,7 +193,7 @@ local function draw(buffer, hunk, range, index, total)
       and vim.api.nvim_buf_get_lines(buffer, first + row - 1, first + row, false)[1]
     table.insert(virtual, virtual_line(line, old or nil, tab, applied))
   end
-  if index == 1 and config.get().review.keys and not M.decided then
+  if first_of_file and config.get().review.keys and not M.decided then
     table.insert(virtual, applied and 1 or #virtual + 1, { { keys.hint(applied), 'KodeDim' } })
   end
   local empty, count = last == first, vim.api.nvim_buf_line_count(buffer)
@@ -285,10 +285,12 @@ local function place(views)
   for _, view in ipairs(views) do
     for _, file in ipairs(view.files) do
       local buffer = documents.loaded(vim.uri_to_fname(file.uri))
+      local begun = false
       for _, hunk in ipairs(fitting[buffer] and file.hunks or {}) do
         local range = hunk.range or made(hunk) and whole(buffer)
         if range and order[hunk.hunkId] and not shown[hunk.hunkId] then
-          draw(buffer, hunk, range, order[hunk.hunkId], #waiting)
+          draw(buffer, hunk, range, order[hunk.hunkId], #waiting, not begun)
+          begun = true
         end
       end
     end
