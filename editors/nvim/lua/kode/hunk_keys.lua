@@ -1,4 +1,4 @@
---- Maps in buffers with hunks, as long as they have some; `review.keys = false` leaves them out.
+--- Maps in buffers with hunks, as long as one waits; `review.keys = false` leaves them out.
 local M = {}
 
 -- A key that the user has mapped, in whatever way, stays the user's.
@@ -29,22 +29,21 @@ local function map(buffer)
   end)
 end
 
---- Map the keys in these buffers, and take them from all others but with `only_more`.
+--- Map the keys in these buffers. They stay in all of them as long as a hunk waits somewhere: who
+--- decides on one after the other does not lose them on the way.
 ---@param buffers table<integer, true>
----@param only_more? boolean
-function M.set(buffers, only_more)
-  for buffer in pairs(require('kode.config').get().review.keys and buffers or {}) do
+---@param waits boolean
+function M.set(buffers, waits)
+  for buffer in pairs(waits and require('kode.config').get().review.keys and buffers or {}) do
     if not mapped[buffer] then
       map(buffer)
     end
   end
-  for buffer, keys in pairs(only_more and {} or mapped) do
-    if not buffers[buffer] then
-      for _, key in ipairs(vim.api.nvim_buf_is_valid(buffer) and keys or {}) do
-        pcall(vim.keymap.del, 'n', key, { buffer = buffer })
-      end
-      mapped[buffer] = nil
+  for buffer, keys in pairs(waits and {} or mapped) do
+    for _, key in ipairs(vim.api.nvim_buf_is_valid(buffer) and keys or {}) do
+      pcall(vim.keymap.del, 'n', key, { buffer = buffer })
     end
+    mapped[buffer] = nil
   end
 end
 

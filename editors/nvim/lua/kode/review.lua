@@ -299,7 +299,7 @@ local function place(views)
   for _, at in pairs(shown) do
     with_hunks[at.buffer] = true
   end
-  keys.set(with_hunks)
+  keys.set(with_hunks, #waiting > 0)
   return current
 end
 
@@ -398,7 +398,6 @@ local function preview(hunk)
     virt_text = { { ' ' .. name .. ' ', 'KodeHunk' }, { keys.hint(), 'KodeDim' } },
     virt_text_pos = 'right_align',
   })
-  keys.set({ [buffer] = true }, true)
   return buffer
 end
 
@@ -412,6 +411,7 @@ function M.go(hunk)
   if vim.api.nvim_get_current_buf() ~= buffer then
     vim.api.nvim_win_set_buf(0, buffer)
   end
+  keys.set({ [buffer] = true }, true)
   if not in_text then
     return
   end
