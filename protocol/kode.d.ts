@@ -1413,7 +1413,8 @@ export interface SessionAttachResult {
  * The fields of all events, absent where they do not apply.
  *
  * An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids
- * that it always has.
+ * that it always has. With `attention` the user is wanted: notify them if they look
+ * elsewhere, but not for what a replay repeats.
  */
 export interface EventBase {
   seq?: number;
@@ -1421,6 +1422,7 @@ export interface EventBase {
   turnId?: string;
   messageId?: string;
   blockId?: string;
+  attention?: "done" | "blocked" | "failed";
 }
 
 /** First event of a turn; `messageId` is the user's prompt. */
@@ -1637,11 +1639,13 @@ export interface ToolProgress extends EventBase {
  *
  * `silent`: nothing arrived for `silentMs`, repeated while it lasts: models think for
  * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time,
- * after the error `code`.
+ * after the error `code`. Nothing is sent yet while it is `limited` (the host's rate limit
+ * lets the request go in `retryInMs`) or `queued` (the host answers other requests of ours
+ * first); `sent` ends both. `compacting`: the conversation is summed up to make room.
  */
 export interface ModelWaiting extends EventBase {
   type: "model.waiting";
-  state: "silent" | "retrying";
+  state: "silent" | "retrying" | "limited" | "queued" | "sent" | "compacting";
   message: string;
   silentMs?: number;
   retryInMs?: number;

@@ -703,13 +703,14 @@
 
 --- The fields of all events, absent where they do not apply.
 ---
---- An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids that it always has.
+--- An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids that it always has. With `attention` the user is wanted: notify them if they look elsewhere, but not for what a replay repeats.
 ---@class kode.EventBase
 ---@field seq? integer
 ---@field ts? string
 ---@field turnId? string
 ---@field messageId? string
 ---@field blockId? string
+---@field attention? 'done'|'blocked'|'failed'
 
 --- First event of a turn; `messageId` is the user's prompt.
 ---@class kode.TurnStarted : kode.EventBase
@@ -876,10 +877,10 @@
 
 --- Not stored. The turn waits for the model; any other event of the turn ends the wait.
 ---
---- `silent`: nothing arrived for `silentMs`, repeated while it lasts: models think for minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time, after the error `code`.
+--- `silent`: nothing arrived for `silentMs`, repeated while it lasts: models think for minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time, after the error `code`. Nothing is sent yet while it is `limited` (the host's rate limit lets the request go in `retryInMs`) or `queued` (the host answers other requests of ours first); `sent` ends both. `compacting`: the conversation is summed up to make room.
 ---@class kode.ModelWaiting : kode.EventBase
 ---@field type 'model.waiting'
----@field state 'silent'|'retrying'
+---@field state 'silent'|'retrying'|'limited'|'queued'|'sent'|'compacting'
 ---@field message string
 ---@field silentMs? integer
 ---@field retryInMs? integer

@@ -239,6 +239,7 @@ class PermissionGate:
                 subject=subject,
                 options=question.options,
                 reason=question.reason,
+                attention="blocked" if rule is None or rule.effect == "ask" else None,
             )
         )
         if rule is not None:
@@ -266,7 +267,10 @@ class PermissionGate:
             "request_id": self._new_id("request"),
         }
         requested = DecisionRequested(
-            **named, change_set_id=change_set_id, hunk_ids=tuple(hunk_ids)
+            **named,
+            attention="blocked",
+            change_set_id=change_set_id,
+            hunk_ids=tuple(hunk_ids),
         )
         self._emit(requested)
         by: ResolvedBy = "cancel"

@@ -131,7 +131,11 @@ class Questions:
             "request_id": question.request_id,
         }
         asked = AskRequested(
-            **named, question=question.question, choices=tuple(params.choices), multi=params.multi
+            **named,
+            attention="blocked",
+            question=question.question,
+            choices=tuple(params.choices),
+            multi=params.multi,
         )
         stream(asked)
         by: ResolvedBy = "cancel"

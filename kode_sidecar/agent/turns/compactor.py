@@ -22,6 +22,7 @@ from kode_sidecar.agent.turns.services import SessionServices
 from kode_sidecar.core.domain.agent_event import (
     ContextCompacted,
     ContextUse,
+    ModelWaiting,
     Notice,
     NoticeLevel,
     PlanItem,
@@ -111,6 +112,7 @@ class Compactor:
             if failed is None:
                 text = "Summing up the conversation to make room."
                 self._tell_user(context, "CompactingContext", text)
+                self._emit(ModelWaiting(turn_id=context.turn_id, state="compacting", message=text))
             started = clock.monotonic()
             shown = dropped if shorter else [*dropped, *kept]
             answer = await self._question(context, tools, shown, shorter=shorter)
@@ -218,7 +220,7 @@ class Compactor:
         async with aclosing(self._services.model.stream(question)) as batches:
             async for batch in batches:
                 for event in assembler.feed(batch):
-                    if isinstance(event, Notice):
+                    if isinstance(event, Notice | ModelWaiting):
                         self._emit(event)
                 await self._emit.flow()
         assembler.finish()

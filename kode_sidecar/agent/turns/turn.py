@@ -17,6 +17,7 @@ from kode_sidecar.core.domain.agent_event import (
     UsageUpdated,
 )
 from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.event_parts import Attention
 from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, texts_of, unanswered
 from kode_sidecar.core.kernel import message_completed
 from kode_sidecar.core.kernel.contracts import (
@@ -293,9 +294,17 @@ def report_end(
         cost_usd=spent.cost_usd,
         duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
         error=end.error,
+        attention=_attention(end),
     )
     stream(completed)
     return completed
+
+
+def _attention(end: TurnEnd) -> Attention | None:
+    """Return what the user is notified of: not of the end that they made themselves."""
+    if end.stop_reason == "cancelled":
+        return None
+    return "failed" if end.error else "done"
 
 
 def _refused(context: TurnContext, emit: Emit, steering: Sequence[Incoming]) -> Sequence[Incoming]:

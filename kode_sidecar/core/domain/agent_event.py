@@ -172,10 +172,12 @@ class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
 
     `silent`: nothing arrived for `silent_ms`, repeated while it lasts: models think for minutes.
     `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time, after the error
-    `code`.
+    `code`. Nothing is sent yet while it is `limited` (the host's rate limit lets the request go in
+    `retry_in_ms`) or `queued` (the host answers other requests of ours first); `sent` ends both.
+    `compacting`: the conversation is summed up to make room.
     """
 
-    state: Literal["silent", "retrying"]
+    state: Literal["silent", "retrying", "limited", "queued", "sent", "compacting"]
     message: str
     silent_ms: int | None = None
     retry_in_ms: int | None = None

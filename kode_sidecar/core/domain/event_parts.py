@@ -17,6 +17,10 @@ Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[Effort, ...] = cast(tuple[Effort, ...], get_args(Effort))
 
 
+Attention = Literal["done", "blocked", "failed"]
+"""Why the user is wanted: a turn is done, waits for an answer, or has failed."""
+
+
 class ContextUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The `tokens` of the model's `window` that the next request starts with.
 
@@ -60,7 +64,8 @@ class EventBase(
     """The fields of all events, absent where they do not apply.
 
     An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids that it
-    always has.
+    always has. With `attention` the user is wanted: notify them if they look elsewhere, but not for
+    what a replay repeats.
     """
 
     seq: int = 0
@@ -68,3 +73,4 @@ class EventBase(
     turn_id: str = ""
     message_id: str = ""
     block_id: str = ""
+    attention: Attention | None = None

@@ -1,10 +1,11 @@
 """The events of a model's answer, the same for all providers.
 
 A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
-first; deltas in the order of the stream; `UsageReported` at most once; the last event is
-exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
-everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
-`RetryPlanned` if the host is asked again. `AttemptLost` always stays.
+first, after a `RequestHeld` and its `RequestSent` if it had to wait; deltas in the order of the
+stream; `UsageReported` at most once; the last event is exactly one of `ResponseFinished` and
+`ResponseFailed`. `AttemptDropped` takes back everything since the last `ResponseStarted`; a new
+`ResponseStarted` follows it, after a `RetryPlanned` if the host is asked again. `AttemptLost`
+always stays.
 """
 
 from typing import Any, Literal
@@ -120,6 +121,22 @@ class RetryPlanned(Struct, frozen=True):
     code: str = ""
 
 
+class RequestHeld(Struct, frozen=True):
+    """The request is not sent yet; `RequestSent` follows.
+
+    `limited`: the host's rate limit lets it go in `seconds`. `queued`: the host answers others of
+    ours first.
+    """
+
+    kind: Literal["limited", "queued"]
+    reason: str
+    seconds: float | None = None
+
+
+class RequestSent(Struct, frozen=True):
+    """A request that was held is sent now."""
+
+
 class ResponseFinished(Struct, frozen=True):
     """The end of the answer. `raw_reason` is the provider's own word."""
 
@@ -147,6 +164,8 @@ ModelEvent = (
     | AttemptDropped
     | AttemptLost
     | RetryPlanned
+    | RequestHeld
+    | RequestSent
     | ResponseFinished
     | ResponseFailed
 )

@@ -36,6 +36,8 @@ from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     ModelNotice,
     OpaqueData,
+    RequestHeld,
+    RequestSent,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
@@ -206,6 +208,16 @@ class MessageAssembler:
                         code=code or None,
                     )
                 )
+            case RequestHeld(kind, reason, seconds):
+                wait = None if seconds is None else round(seconds * 1000)
+                out.append(
+                    ModelWaiting(
+                        turn_id=self._turn_id, state=kind, message=reason, retry_in_ms=wait
+                    )
+                )
+            case RequestSent():
+                text = "The request is sent."
+                out.append(ModelWaiting(turn_id=self._turn_id, state="sent", message=text))
             case ResponseFinished(reason):
                 self.finish_reason = reason
             case ResponseFailed(error):

@@ -1,6 +1,7 @@
 """One request to the model, and the assistant message made of its answer."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -16,6 +17,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.error_info import ErrorInfo, refused_content
 from kode_sidecar.core.domain.message import REFUSED, Block, Message, TextBlock
+from kode_sidecar.core.domain.model_event import ModelEvent, RequestHeld, RetryPlanned
 from kode_sidecar.core.kernel.call_cards import CallCards
 from kode_sidecar.core.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
@@ -88,7 +90,7 @@ class ModelStep:
                     watch.received()
                     self._show(self.assembler.feed(batch))
                     await self._emit.flow()
-                    watch.wait()
+                    watch.wait(_unsent(batch))
 
     def _show(self, events: Sequence[Shown]) -> None:
         for event in events:
@@ -158,9 +160,9 @@ class _SilenceWatch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def wait(self) -> None:
-        """Start to count the silence: the next batch is awaited."""
-        self._since = self._reported_at = self._now()
+    def wait(self, unsent: float = 0.0) -> None:
+        """Start to count the silence: the next batch is awaited, asked for in `unsent` seconds."""
+        self._since = self._reported_at = self._now() + unsent
 
     def received(self) -> None:
         """Stop counting: a batch has arrived."""
@@ -178,7 +180,7 @@ class _SilenceWatch:
         if left <= 0:
             self._reported_at, left = now, self._every
             self._report(now - self._since)
-        self._check_in(left)
+        self._check_in(min(left, self._every))
 
     def _report(self, seconds: float) -> None:
         self._emit(
@@ -189,6 +191,17 @@ class _SilenceWatch:
                 silent_ms=round(seconds * 1000),
             )
         )
+
+
+def _unsent(batch: Sequence[ModelEvent]) -> float:
+    """Return for how many seconds after a batch nothing is sent: the model is not silent then."""
+    match batch[-1:]:
+        case [RetryPlanned(seconds=seconds)]:
+            return seconds
+        case [RequestHeld()]:
+            return math.inf
+        case _:
+            return 0.0
 
 
 def message_added(message: Message, turn_id: str) -> MessageAdded:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from msgspec.structs import replace
 
@@ -11,6 +11,8 @@ from kode_sidecar.core.domain.message import LostUsage, Usage
 from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     ModelNotice,
+    RequestHeld,
+    RequestSent,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
@@ -33,7 +35,7 @@ from kode_sidecar.infrastructure.providers.error_words import (
 )
 from kode_sidecar.infrastructure.providers.model_names import answers_for, is_family
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_event
-from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER
+from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER, Hold
 from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal
 from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
 
@@ -163,7 +165,14 @@ class Attempt:
         endpoint = self._endpoint
         decoder: AnswerDecoder | None = None
         try:
-            async with endpoint.limiter.turn(), self._ask() as response:
+            hold = endpoint.limiter.hold()
+            if hold is not None:
+                yield [_held(hold, endpoint.errors.host)]
+            async with AsyncExitStack() as held:
+                await held.enter_async_context(endpoint.limiter.turn())
+                if hold is not None:
+                    yield [RequestSent()]
+                response = await held.enter_async_context(self._ask())
                 self._headers = response.headers
                 if raw is not None:
                     raw.begin(response)
@@ -261,6 +270,16 @@ class Attempt:
             return events
         self.usage = _usage_in(events)
         return [event for event in events[:-1] if not isinstance(event, UsageReported)]
+
+
+def _held(hold: Hold, host: str) -> RequestHeld:
+    """Return what the user is notified of while a request of ours is not sent yet."""
+    if hold.seconds is not None:
+        rate = f"allows {hold.per_minute} requests a minute" if hold.per_minute else "asked to wait"
+        text = f"Waiting {hold.seconds:.0f} s: {host} {rate}."
+        return RequestHeld("limited", text, hold.seconds)
+    at_once = f"{host} answers {hold.at_once} at a time" if hold.at_once else "they came first"
+    return RequestHeld("queued", f"Waiting for earlier requests: {at_once}.")
 
 
 def _usage_in(events: Iterable[ModelEvent]) -> list[UsageReported]:

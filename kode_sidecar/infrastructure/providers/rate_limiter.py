@@ -12,6 +12,7 @@ from kode_sidecar.infrastructure.http.timeouts import STALLED
 # A limit that we guessed, not the host named, is dropped after this long.
 _GUESS_HOLDS = 60.0
 _MINUTE = 60.0
+_WORTH_SAYING = 1.0
 _MOST_REMEMBERED = 10_000
 MAX_RETRIES = 3
 MAX_RETRY_AFTER = 60.0
@@ -21,6 +22,15 @@ STALLED_SECONDS = 120.0
 _SHORTEST_WAIT = 10.0
 # An empty answer is usually empty again, and each one costs money.
 _MAX_RETRIES_OF = {"EmptyAnswer": 2}
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Why a request has to wait: for `seconds` if that is known, for one of `at_once` slots."""
+
+    seconds: float | None = None
+    per_minute: int | None = None
+    at_once: int | None = None
 
 
 class RateLimiter:
@@ -41,6 +51,14 @@ class RateLimiter:
         self._begun: deque[float] = deque(maxlen=_MOST_REMEMBERED)
         self._not_before = now()
         self._line: deque[asyncio.Event] = deque()
+
+    def hold(self) -> Hold | None:
+        """Return why a request that comes now has to wait; None if it goes at once."""
+        if not self._has_room():
+            return Hold(at_once=self._at_once)
+        if (seconds := self._seconds_to_go()) >= _WORTH_SAYING:
+            return Hold(seconds, self._per_minute)
+        return Hold() if self._line else None
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event, MessageCompleted, ModelWaiting
 from kode_sidecar.core.domain.model_event import (
     ModelEvent,
+    RequestHeld,
+    RequestSent,
     ResponseFinished,
     ResponseStarted,
     RetryPlanned,
@@ -99,6 +101,26 @@ async def test_a_further_attempt_is_told() -> None:  # W9
     (retry,) = [event for event in emit.seen if isinstance(event, ModelWaiting)]
     assert (retry.state, retry.retry_in_ms, retry.attempt) == ("retrying", 2500, 2)
     assert retry.message == "overloaded"
+
+
+class Held(Pausing):
+    """A host that lets the request go only after a while."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        yield [RequestHeld("limited", "three a minute", 40.0)]
+        await asyncio.sleep(TOLD_AFTER * 5)
+        yield [RequestSent()]
+        await self.go_on.wait()
+        yield [ResponseStarted("r", "m"), TextDelta("Hi"), ResponseFinished("stop", "stop")]
+
+
+async def test_no_model_is_silent_before_it_is_asked() -> None:
+    model = Held(silent=True)
+    emit = Slow(model, 0)
+    await run(model, emit)
+    states = [event.state for event in emit.seen if isinstance(event, ModelWaiting)]
+    assert states[:2] == ["limited", "sent"]
+    assert set(states[2:]) == {"silent"}
 
 
 async def test_silence_behind_a_slow_reader_is_told() -> None:

@@ -16,6 +16,8 @@ from kode_sidecar.core.domain.model_event import (
     AttemptLost,
     ModelEvent,
     ModelNotice,
+    RequestHeld,
+    RequestSent,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
@@ -680,6 +682,11 @@ async def test_a_host_that_wants_one_at_once_gets_one_at_once(new_client: NewCli
         server.answers[:] = [says("Hi")]
         answers = await asyncio.gather(*(client.ask() for _ in range(4)))
         assert [text(events) for events in answers] == ["Hi"] * 4
+        held = [events[:2] for events in answers if isinstance(events[0], RequestHeld)]
+        assert [type(sent) for _, sent in held] == [RequestSent] * 3
+        host = server.url.split("/")[2]
+        words = f"Waiting for earlier requests: {host} answers 1 at a time."
+        assert [one for one, _ in held] == [RequestHeld("queued", words)] * 3
         assert {sent.connection for sent in server.requests} == {1}
 
 
