@@ -208,6 +208,11 @@ class InputLine:
         self._output.flush()
         self.invalidate()
 
+    def write(self, escapes: str) -> None:
+        """Send the terminal what it does not draw."""
+        self._output.write_raw(escapes)
+        self._output.flush()
+
     def invalidate(self) -> None:
         """Redraw soon."""
         if self._away is None:

@@ -34,6 +34,7 @@ from kode_sidecar.terminal.chat.input_line import InputLine
 from kode_sidecar.terminal.chat.keyboard import Interrupts
 from kode_sidecar.terminal.chat.markdown import MarkdownStream, rendered, wrapped
 from kode_sidecar.terminal.chat.servers import ChatServers
+from kode_sidecar.terminal.chat.signals import Signals
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.fold import Json
@@ -124,6 +125,7 @@ class Screen(Terminal):
         self._thought = ""
         self._waiting: Waiting | None = None
         self._status: Status | None = None
+        self.signals = Signals(line.write, words)
         self._frame: asyncio.TimerHandle | None = None
         self._drawn: tuple[str, int, str] = ("", 0, "")
         line.live = self._live
@@ -136,6 +138,7 @@ class Screen(Terminal):
         if self._status is not None:
             self._status.event(session, event)
         super().event(session, event)
+        self.signals.event(event)
         self._line.invalidate()
 
     def growth(self, session: ClientSession, block_id: str, added: str) -> None:
@@ -332,6 +335,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
     models: list[str] = []
     completer = PromptCompleter(root, words, lambda: models)
     source, output = _console(sys.stdin, sys.stdout)
+    escapes = sys.platform != "win32" or understands_escapes(sys.stdout)
     line = InputLine(
         interrupts,
         words,
@@ -347,6 +351,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
         history.folder = folder
         completer.servers = servers
         commands.offered = models
+        screen.signals.how = str(commands.settings.get("signals")) if escapes else "none"
         completer.verbs = commands.verbs
         screen.show_status(status)
         status.now = commands.now

@@ -129,6 +129,13 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     fix_finding: str = "Fix this finding, and only it."
     explain_finding: str = "Explain this finding."
     nothing_waits: str = "nothing waits for a decision"
+    signals: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "done": "the turn is done",
+            "blocked": "it waits for your answer",
+            "failed": "the turn has failed",
+        }
+    )
     resume: str = "the model can go on: /continue"
     failed: str = "{error}"
     no_start: str = "The sidecar cannot be started: {error}"
@@ -242,6 +249,7 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     fix_finding="请修复这个发现，不要改动别的。",
     explain_finding="请解释这个发现。",
     nothing_waits="没有待定的修改",
+    signals={"done": "本轮已完成", "blocked": "正在等待你的回答", "failed": "本轮失败"},
     resume="可以让模型继续：/continue",
     failed="{error}",
     no_start="无法启动 sidecar：{error}",
