@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from kode_sidecar.agent.sessions import SessionCopies
 from kode_sidecar.core.domain.hunk_state import DONE
 from kode_sidecar.core.domain.message import Message, texts_of
-from kode_sidecar.core.protocol.change_set import UndoParams
+from kode_sidecar.core.protocol.change_set import (
+    DecideAction,
+    DecideParams,
+    HunkDecision,
+    UndoParams,
+)
 from kode_sidecar.core.protocol.session import SessionForkParams
 from kode_sidecar.core.protocol.turn import (
     ContextEditParams,
@@ -46,7 +51,13 @@ COMMANDS = (
         "What the model is told next, part by part; leave parts out, pin or restore them",
         "leave, pin or restore and numbers, or undo-compaction",
     ),
-    Command("undo", "Take back the newest edits that were applied; again: put them back"),
+    Command("keep", "Keep what the mode keep has applied, all of it or one file", "path of a file"),
+    Command(
+        "undo",
+        "Take back the newest edits that were applied, or what is not kept of one file; again: "
+        "put them back",
+        "path of a file",
+    ),
     Command("fork", "Copy the conversation to a new session", "number of a prompt"),
     Command("usage", "Tokens and cost of this session"),
     Command("login", "Log in to an MCP server by your browser", "name of the server"),
@@ -84,7 +95,8 @@ class AcpCommands:
         self._by_name: dict[str, Callable[[str], Awaitable[str]]] = {
             "compact": self._compact,
             "context": self._context,
-            "undo": self._undo,
+            "keep": lambda path: self._decide("accept", path),
+            "undo": lambda path: self._decide("reject", path) if path else self._undo(),
             "fork": self._fork,
             "usage": self._usage,
             "login": self._login,
@@ -137,7 +149,25 @@ class AcpCommands:
             f"{result.reread_tokens:,} of them the model's host reads anew."
         )
 
-    async def _undo(self, _: str) -> str:
+    async def _decide(self, action: DecideAction, path: str) -> str:
+        """Keep or undo what the mode `keep` has applied, all of it or one file."""
+        change_sets, count, stuck = self._session.change_sets, 0, 0
+        for view in change_sets.all_views():
+            files = [file for file in view.files if path in ("", file.path)]
+            hunks = [hunk.hunk_id for file in files for hunk in file.hunks if hunk.kept is False]
+            if hunks:
+                decisions = tuple(HunkDecision(hunk_id=one, action=action) for one in hunks)
+                params = DecideParams(change_set_id=view.change_set_id, decisions=decisions)
+                result = await change_sets.decide(params)
+                count += len(result.applied) + len(result.rejected)
+                stuck += len(result.conflicts)
+        if not count + stuck:
+            return f"No edit{f' of {path}' if path else ''} waits to be kept or taken back."
+        word = "Kept" if action == "accept" else "Took back"
+        text = f"{word} {count} edit{'' if count == 1 else 's'}."
+        return f"{text} {stuck} stay, for their text changed since." if stuck else text
+
+    async def _undo(self) -> str:
         change_sets = self._session.change_sets
         for view in reversed(change_sets.all_views()):
             states = {hunk.state for file in view.files for hunk in file.hunks}

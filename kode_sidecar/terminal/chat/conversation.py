@@ -12,7 +12,7 @@ from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.findings import ChatFindings
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
 from kode_sidecar.terminal.chat.pastes import prompt_blocks
-from kode_sidecar.terminal.chat.review import Review, waiting_hunks, waiting_uris
+from kode_sidecar.terminal.chat.review import Review, is_to_keep, waiting_hunks, waiting_uris
 from kode_sidecar.terminal.chat.servers import ChatServers
 from kode_sidecar.terminal.chat.sessions import Sessions
 from kode_sidecar.terminal.chat.undo import Undo
@@ -89,14 +89,14 @@ class ChatConversation:
         is_review = event["type"] == "review.updated" and session is self._session
         if is_review and event.get("toolUseId") and not event.get("running"):
             self._findings.show(event)
-        if event["type"] == "changeSet.updated" and self._commands.now("mode") == "auto":
-            self._show_applied(session, event)
+        if event["type"] == "changeSet.updated":
+            self._show_applied(session, event, self._commands.now("mode"))
 
-    def _show_applied(self, session: ClientSession, event: Json) -> None:
+    def _show_applied(self, session: ClientSession, event: Json, mode: str) -> None:
         """Show hunks that were applied without asking."""
         for file in event.get("files", ()):
             for hunk in file["hunks"]:
-                if hunk["state"] == "applied":
+                if hunk["state"] == "applied" and (mode == "auto" or hunk.get("kept") is False):
                     self._terminal.hunk(file["path"], session.hunks[hunk["hunkId"]], None)
 
     def growth(self, session: ClientSession, block_id: str, added: str) -> None:
@@ -173,7 +173,7 @@ class ChatConversation:
             case "/redo":
                 await self._stepping(self._undo.redo(self._session))
             case "/review" if not argument:
-                await self._decide()
+                await self._decide(applied=True)
             case "/continue" | "f" if (about := self._about(name, argument)) is not None:
                 return await self._turn(None, about)
             case _ if self._servers.named(name):
@@ -201,6 +201,8 @@ class ChatConversation:
                 return self._sessions.obey(argument)
             case "/fork":
                 return self._sessions.fork(argument)
+            case "/keep":
+                return self._keep()
             case "/usage":
                 return self._commands.usage(self._session.session_id)
             case "/context":
@@ -339,19 +341,27 @@ class ChatConversation:
                 asked = waiting_hunks(session)  # the turn is being cancelled
         return await self._watch.until(over)
 
-    async def _decide(self) -> None:
+    async def _decide(self, *, applied: bool = False) -> None:
         """Ask the user about undecided hunks, then show how many are left."""
-        if not waiting_uris(self._session) and not self._editor.buffers:
+        to_keep = any(map(is_to_keep, self._session.hunks.values()))
+        if not waiting_uris(self._session) and not self._editor.buffers and not to_keep:
             self._terminal.line(self._words.nothing_waits)
             return
         with suppress(Interrupted):  # undecided hunks are counted below
-            await self._review.decide(self._session)
+            await self._review.decide(self._session, applied=applied)
         self._show_waiting()
 
+    async def _keep(self) -> None:
+        """Keep all that is applied and not kept yet."""
+        if not await self._review.keep_all(self._session):
+            self._terminal.line(self._words.nothing_waits)
+
     def _show_waiting(self) -> None:
-        count = len(waiting_hunks(self._session))
-        if count:
-            self._terminal.line(self._words.waiting.format(count=count), "yellow")
+        words = self._words
+        if count := len(waiting_hunks(self._session)):
+            self._terminal.line(words.waiting.format(count=count), "yellow")
+        if count := sum(map(is_to_keep, self._session.hunks.values())):
+            self._terminal.line(words.to_keep.format(count=count), "yellow")
 
 
 def _is_name(word: str) -> bool:

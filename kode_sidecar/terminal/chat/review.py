@@ -32,16 +32,31 @@ class Review:
     words: Words
     accept: bool
 
-    async def decide(self, session: ClientSession, *, later: bool = True) -> None:
+    async def decide(
+        self, session: ClientSession, *, later: bool = True, applied: bool = False
+    ) -> None:
         """Have all undecided hunks of a session decided; accepted ones are then in the files.
 
-        Without `later` hunks left undecided are rejected. Raises Interrupted on Ctrl-C, after
+        Without `later` hunks left undecided are rejected. With `applied` those that the mode `keep`
+        has applied are kept or undone, too. Raises Interrupted on Ctrl-C, after
         carrying out the decisions so far. Raises RpcError and ConnectionLost.
         """
         for change_set_id in list(session.change_sets):
             if session.hunks_of(change_set_id, "proposed"):
                 await self._decide(session, change_set_id, later=later)
+            if applied and hunks_to_keep(session, change_set_id):
+                await self._decide(session, change_set_id, later=True, applied=True)
         self.files.close_all(but=waiting_uris(session))
+
+    async def keep_all(self, session: ClientSession) -> int:
+        """Keep all that the mode `keep` has applied; return the number of hunks."""
+        count = 0
+        for change_set_id in list(session.change_sets):
+            if hunks := hunks_to_keep(session, change_set_id):
+                count += len(hunks)
+                decisions = [_decision(hunk, "accept") for hunk in hunks]
+                await self._send(session, change_set_id, decisions)
+        return count
 
     async def permit(self, params: Json) -> str | None:
         """Answer `kode/permission/request`: return an option's id; no answer means no."""
@@ -76,22 +91,25 @@ class Review:
         except (Interrupted, Leaving):
             return None
 
-    async def _decide(self, session: ClientSession, change_set_id: str, *, later: bool) -> None:
+    async def _decide(
+        self, session: ClientSession, change_set_id: str, *, later: bool, applied: bool = False
+    ) -> None:
         known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         for file in known["files"]:
             self.files.learn(file)  # for sessions of an earlier process, whose files are unknown
-        hunks = session.hunks_of(change_set_id, "proposed")
+        is_meant = is_to_keep if applied else _is_proposed
+        hunks = filter(is_meant, session.hunks_of(change_set_id))
         for uri in dict.fromkeys(hunk["uri"] for hunk in hunks if hunk.get("kind") == "modify"):
             self.files.open(uri)
         now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         pairs = [(file, hunk) for file in now["files"] for hunk in file["hunks"]]
-        waiting = [(file, hunk) for file, hunk in pairs if hunk["state"] == "proposed"]
+        waiting = [(file, hunk) for file, hunk in pairs if is_meant(hunk)]
         decisions: Decisions = []
         try:
             if self.accept or not self.keyboard.interactive:
                 decisions += [self._unasked(file, hunk) for file, hunk in waiting]
             else:
-                await self._ask(waiting, decisions)
+                await self._ask(waiting, decisions, applied=applied)
         finally:
             if not later:
                 decided = {decision["hunkId"] for decision in decisions}
@@ -108,7 +126,9 @@ class Review:
             self.terminal.hunk(file["path"], hunk, text, self.files.editor.encoding)
         return _decision(hunk, "accept" if accepted else "reject")
 
-    async def _ask(self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions) -> None:
+    async def _ask(
+        self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions, *, applied: bool
+    ) -> None:
         """Ask about each hunk, adding to `decisions`. Raises Interrupted."""
         rest = ""
         for number, (file, hunk) in enumerate(waiting, 1):
@@ -119,12 +139,12 @@ class Review:
             title = self.words.hunk.format(number=number, count=len(waiting), path=file["path"])
             text = self.files.editor.text(file["uri"])
             self.terminal.hunk(title, hunk, text, self.files.editor.encoding)
-            key, comment = await self._answer(waiting)
+            key, comment = await self._answer(waiting, applied=applied)
             edited: dict[str, Any] | None = None
             while key == "e" and edited is None:
                 edited = await self._edited(file, hunk, comment)
                 if edited is None:
-                    key, comment = await self._answer(waiting)
+                    key, comment = await self._answer(waiting, applied=applied)
             if key == "q":
                 return
             if key == "s":
@@ -155,16 +175,18 @@ class Review:
         for path, count in counts.items():
             self.terminal.line(f"  {count:3}  {path}")
 
-    async def _answer(self, waiting: Sequence[tuple[Json, Json]]) -> tuple[str, str]:
-        """Return one of y, n, a, r, e, s and q, and a comment."""
+    async def _answer(
+        self, waiting: Sequence[tuple[Json, Json]], *, applied: bool
+    ) -> tuple[str, str]:
+        """Return one of y, n, a, r, e, s and q, and a comment; what is applied is not edited."""
         while True:
-            line = await self.keyboard.reply(self.words.decide)
+            line = await self.keyboard.reply(self.words.keep if applied else self.words.decide)
             if line is None:
                 self.terminal.line()
                 return "q", ""
             key, _, comment = line.strip().partition(" ")
             key = key.lower()
-            if key in _KEYS and (key != "e" or self.keyboard.edits):
+            if key in _KEYS and (key != "e" or (self.keyboard.edits and not applied)):
                 return key, comment.strip()
             if key == "l":
                 self._list(waiting)
@@ -186,6 +208,20 @@ class Review:
             lost=lost,
         )
         self.terminal.line(text, "yellow" if lost else "")
+
+
+def is_to_keep(hunk: Json) -> bool:
+    """Return whether the mode `keep` has applied a hunk that the user has yet to keep or undo."""
+    return hunk["state"] in ("applied", "replaced") and hunk.get("kept") is False
+
+
+def hunks_to_keep(session: ClientSession, change_set_id: str) -> list[Json]:
+    """Return the hunks of a change set that are applied and not kept yet."""
+    return [hunk for hunk in session.hunks_of(change_set_id) if is_to_keep(hunk)]
+
+
+def _is_proposed(hunk: Json) -> bool:
+    return hunk["state"] == "proposed"
 
 
 def waiting_hunks(session: ClientSession) -> set[str]:

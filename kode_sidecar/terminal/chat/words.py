@@ -20,6 +20,7 @@ class Words:
 /fork [NUMBER]   go on in a copy of this session, or in one that ends before that prompt
 /review          decide what still waits; /review WORDS calls the verb of this name
 f [NUMBER]       what a code review found; f 3 fixes it; f 3 explain; f 3 dismiss WHY; f 3 done|open
+/keep            keep all that the mode keep has applied; /review goes through it hunk by hunk
 /undo [skip]     take back what was applied last; again: what was before (skip: not what conflicts)
 /redo            put back what was taken back last
 /usage           tokens and money of this session and of today
@@ -51,6 +52,7 @@ Ctrl-C cancels the turn; a second one within two seconds leaves."""
     unread_image: str = "not sent, for it cannot be read or is too large: {path}"
     hunk: str = "hunk {number} of {count} · {path}"
     decide: str = "accept? [y/n/a/r/e/s/l/q/?] "
+    keep: str = "keep? [y/n/a/r/s/l/q/?] "
     decide_help: str = """\
 y  accept    n  reject    a  accept this and all that follow (not the sensitive ones)
 r  reject this and all that follow    e  edit it in $EDITOR, then accept
@@ -63,6 +65,7 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     choose: str = "number of your choice, nothing = none: "
     choose_many: str = "numbers of your choices, nothing = none: "
     waiting: str = "{count} hunk(s) wait: /review"
+    to_keep: str = "{count} hunk(s) are applied and saved: /keep, /undo, or /review one by one"
     outcome: str = "applied: {applied} · rejected: {rejected} · not applied: {lost}"
     written: str = "{path} is written"
     moved: str = "{path} is moved to {target}"
@@ -156,6 +159,7 @@ CHINESE = Words(
 /fork [编号]     在当前会话的副本中继续，或从该提问之前分出
 /review          决定尚未处理的修改；/review 加文字则调用同名指令
 f [编号]         代码评审的发现；f 3 修复；f 3 explain 解释；f 3 dismiss 理由；f 3 done|open
+/keep            保留 keep 模式已应用的全部修改；/review 逐处决定
 /undo [skip]     撤销最近应用的修改；再次输入则继续往前（skip：略过有冲突的）
 /redo            恢复最近撤销的修改
 /usage           当前会话与今天的 token 用量和费用
@@ -184,6 +188,7 @@ Ctrl-C 取消本轮；两秒内再按一次则退出。""",
     unread_image="图片无法读取或过大，未发送：{path}",
     hunk="修改 {number}/{count} · {path}",
     decide="采纳？[y/n/a/r/e/s/l/q/?] ",
+    keep="保留？[y/n/a/r/s/l/q/?] ",
     decide_help="""\
 y  采纳    n  拒绝    a  采纳这一处和之后的全部（敏感文件除外）
 r  拒绝这一处和之后的全部    e  用 $EDITOR 修改后采纳
@@ -194,6 +199,7 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     choose="输入选项编号，直接回车 = 不选：",
     choose_many="输入选项编号（可多个），直接回车 = 不选：",
     waiting="还有 {count} 处修改待定：/review",
+    to_keep="{count} 处修改已应用并保存：/keep 保留，/undo 撤销，/review 逐处决定",
     outcome="已应用：{applied} · 已拒绝：{rejected} · 未能应用：{lost}",
     written="已写入 {path}",
     moved="已将 {path} 移到 {target}",

@@ -415,3 +415,29 @@ async def test_a_new_file_is_written_as_editorconfig_says(
         session_id = await world.client.new(world.project)
         await world.client.prompt(session_id, "Write")
         assert (world.project / "new.py").read_bytes() == b"\xef\xbb\xbfx \r\nz\r\n"
+
+
+async def test_what_the_mode_keep_applies_is_kept_or_taken_back_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"app.py": APP, "b.py": APP}
+    answers = turn(edit("two", "zwei"), edit("two", "zwei", "b.py"))
+    async with acp_world(tmp_path, monkeypatch, answers, files=files) as world:
+        client, asked = world.client, list[Json]()
+        client.answer_permission = lambda params: asked.append(params) or "reject_once"
+        session_id = await client.new(world.project)
+        await client.request("session/set_mode", {"sessionId": session_id, "modeId": "keep"})
+        await client.prompt(session_id, "Translate")
+        texts = [(world.project / name).read_text() for name in files]
+        assert texts == [APP.replace("two", "zwei")] * 2
+        assert "has yet to keep or undo it" in results(world)
+        for command, said in (
+            ("/undo b.py", "Took back 1 edit."),
+            ("/keep", "Kept 1 edit."),
+            ("/keep", "No edit waits to be kept or taken back."),
+        ):
+            await client.prompt(session_id, command)
+            assert said in str(client.updates[-1])
+        texts = [(world.project / name).read_text() for name in files]
+        assert texts == [APP.replace("two", "zwei"), APP]
+        assert asked == []

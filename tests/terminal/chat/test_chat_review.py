@@ -162,3 +162,29 @@ async def test_ctrl_c_at_a_decision_leaves_it_for_later(project: Path) -> None:
         screen.type("y\n")
         await screen.until("a.txt is written")
     assert (project / "a.txt").read_bytes() == TEXT.replace("four", "4").encode()
+
+
+async def test_what_is_applied_at_once_is_kept_or_undone_afterwards(project: Path) -> None:
+    responses = [answer(THREE), answer(text("Done.")), answer(text("I see."))]
+    kept = "{} hunk(s) are applied and saved: /keep"
+    async with at_terminal(project, responses, "--mode", "keep") as screen:
+        screen.type("edit it\n")
+        await screen.shows("+ two 茶馆 x", "+ 6", kept.format(3))
+        everything = TEXT.replace("茶铺", "茶馆").replace("four", "4").replace("six", "6")
+        assert (project / "a.txt").read_bytes() == everything.encode()
+        screen.type("/review\n")
+        await screen.shows("hunk 1 of 3", "keep? [y/n/a/r/s/l/q/?]")
+        screen.type("n the old name\n")
+        await screen.shows("hunk 2 of 3")
+        screen.type("q\n")
+        await screen.shows(kept.format(2))
+        assert (project / "a.txt").read_bytes() == everything.replace("茶馆", "茶铺").encode()
+        screen.type("/keep\n")
+        await screen.until("applied: 2")
+        screen.type("/review\n")
+        await screen.until("nothing waits for a decision")
+        screen.type("and?\n")
+        await screen.until("I see.")
+        told = str(screen.model.chats[-1].body["messages"])
+        assert "undone by the user" in told
+        assert "The user says: the old name" in told
