@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kode_sidecar.core.protocol.base_protocol import encode_frame
+from kode_sidecar.infrastructure.records.growth import GROWTH_FILE
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
@@ -251,6 +254,19 @@ async def test_a_question_is_seen_by_who_reads_and_ends_with_its_process(project
         assert second.editor.asked == []
 
 
+SLOW = """import time
+print("three passed", flush=True)
+time.sleep(600)
+"""
+
+
+async def on_disk(path: Path) -> None:
+    """Wait until a process has written a file."""
+    async with asyncio.timeout(HANG_SECONDS):
+        while not path.exists():  # noqa: ASYNC110  (a file)
+            await asyncio.sleep(0.01)
+
+
 # A6 W6: a turn cut off by a crash
 @any_storage
 async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path) -> None:
@@ -271,6 +287,7 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
             turnId=turn_id,
             input=[{"type": "text", "text": "and then?"}],
         )
+        await on_disk(world.folder(session) / GROWTH_FILE)
         await world.kill()
     async with sidecar([answer(text("ok"))], roots=[project]) as world:
         # who only reads sees it as it is
@@ -284,11 +301,52 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
             ("user", 1),
             ("assistant", 2),
             ("tool", 1),
-            ("assistant", 0),
+            ("assistant", 1),
             ("user", 1),
         ]
+        cut = world.messages(session)[3]
+        assert (cut["content"][0]["text"], cut["meta"]["cutOff"]) == ("It says ", True)
+        assert not (world.folder(session) / GROWTH_FILE).exists()
         await world.turn(world.watch.session(session.session_id), "go on")
+        assert "It says " in str(world.asked()["messages"])
         assert said(world) == ["go", "and then?", "go on"]  # what was accepted is heard
+
+
+@any_storage
+async def test_a_long_answer_is_on_disk_before_it_is_shown(project: Path) -> None:
+    words = "茶" * 2_000
+    script = [answer(thinking("Hm."), text(words, size=2_000), hold("here"), text("!"))]
+    async with sidecar(script, roots=[project]) as world:
+        session = await world.session()
+        await world.start(session, "go")
+        await world.watch.until(
+            lambda: any(block.text == words for block in session.blocks.values()), HANG_SECONDS
+        )
+        await world.kill()
+    async with sidecar([answer(text("ok"))], roots=[project]) as world:
+        fold = await world.watch.attach(session.session_id)
+        assert [block.text for block in fold.blocks.values()][1:] == ["Hm.", words]
+        await world.turn(fold, "go on")
+        assert words in json.dumps(world.asked()["messages"], ensure_ascii=False)
+
+
+async def test_the_output_of_a_command_that_died_with_the_process_is_kept(
+    project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "config.yaml").write_text("commands: {run: list, allow: [python]}\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {"KODE_CONFIG": str(tmp_path / "config.yaml"), "PATH": path}
+    (project / "slow.py").write_text(SLOW)
+    use = tool_call("run_command", {"argv": ["python", "slow.py"]})
+    async with sidecar([answer(use)], roots=[project], environment=environment) as world:
+        session = await world.session(agent="coder")
+        await world.start(session, "test it")
+        await on_disk(world.folder(session) / GROWTH_FILE)
+        await world.kill()
+    async with sidecar([answer(text("ok"))], roots=[project]) as world:
+        fold = await world.watch.attach(session.session_id)
+        (result,) = [block for block in fold.blocks.values() if block.type == "tool_result"]
+        assert "Its output until then:\nthree passed" in result.block["content"][0]["text"]
 
 
 @any_storage

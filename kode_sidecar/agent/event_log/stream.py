@@ -10,7 +10,13 @@ import msgspec
 
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.event_log.history import EventHistory
-from kode_sidecar.core.domain.agent_event import BlockDelta, Event, Notice, is_stored
+from kode_sidecar.core.domain.agent_event import (
+    BlockDelta,
+    Event,
+    MessageCompleted,
+    Notice,
+    is_stored,
+)
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import ConversationFiles
 
@@ -41,6 +47,7 @@ class SessionStream:
         self._session_id = records.meta.id
         self._journal = records.journal
         self._save = records.save
+        self._growth = records.growth
         self._editor = editor
         self._clock = clock
         self._holds = 0
@@ -58,6 +65,7 @@ class SessionStream:
         if isinstance(event, BlockDelta):
             if (block := self.history.blocks.get(event.block_id)) is not None:
                 block.parts.append(event.add)
+                self._growth.add(event)
             self._send(event)
             return 0
         if not is_stored(event):
@@ -76,6 +84,8 @@ class SessionStream:
             return 0
         self.seq += 1
         self.history.feed(stamped)
+        if isinstance(event, MessageCompleted) and not self.history.blocks:
+            self._growth.clear()
         self._send(stamped)
         return self.seq
 

@@ -31,6 +31,7 @@ from kode_sidecar.infrastructure.records.conversation_files import (
     HeadMark,
 )
 from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
+from kode_sidecar.infrastructure.records.growth import read_growth
 from kode_sidecar.infrastructure.records.rebuilding import LOST
 from kode_sidecar.infrastructure.records.saver import Saver
 
@@ -220,6 +221,9 @@ class SessionFolders:
         writer, history = opened.writer, EventHistory()
         try:
             history.feed_all(writer.journal.take_events())
+            for block_id, text in read_growth(writer.folder).items():
+                if block_id in history.blocks:
+                    history.blocks[block_id].parts.append(text)
             if history.title and not writer.meta.title:
                 writer.rename(history.title)  # the title was set after the head was written
             spent = self.store.scouts_spending(session_id)

@@ -5,7 +5,7 @@ what the journal has of a cut-off answer is saved as a message; every tool call 
 steering that no model has received is saved; every turn ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import Any
 
@@ -31,6 +31,8 @@ from kode_sidecar.core.domain.message import (
     Block,
     Message,
     Role,
+    TextBlock,
+    ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     unanswered,
@@ -42,6 +44,9 @@ from kode_sidecar.infrastructure.records.spending import Totals
 
 _UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
 
+
+CUT_OFF = "cutOff"
+"""In the meta of an answer: its process was killed while the model still spoke."""
 
 EmitEvent = Callable[[Event], object]
 
@@ -83,7 +88,11 @@ class _Repair:
                 continue
             if message.parent_id is not None and message.parent_id not in self._conversation:
                 message = msgspec.structs.replace(message, parent_id=None, depth=0)
-            kept = tuple(block for block in message.content if block.id not in self._history.blocks)
+            grown = {key: block.text for key, block in self._history.blocks.items()}
+            kept = tuple(_cut_off(message.content, grown))
+            if message.role == "assistant":
+                meta = {**message.meta, CUT_OFF: True}
+                message = msgspec.structs.replace(message, meta=meta)
             if message.origin == "steer" and self._history.steered:
                 # The steering text is known in full; reported blocks keep their ids.
                 ids = chain(opened.blocks, repeat(""))
@@ -93,6 +102,7 @@ class _Repair:
                 )
             results = self._missing_results(message, kept, opened)
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
+        self._records.growth.clear()
 
     def report_messages(self) -> None:
         """Emit the events of stored messages that were never reported."""
@@ -163,13 +173,18 @@ class _Repair:
             if isinstance(block, ToolResultBlock)
         }
         return tuple(
-            self._unfinished(call, begun.get(call.tool_use_id))
+            self._unfinished(call, begun.get(call.tool_use_id, ""))
             for call in self._conversation.get(message.parent_id).calls
             if call.tool_use_id not in answered
         )
 
-    def _unfinished(self, call: ToolUseBlock, block_id: str | None = None) -> ToolResultBlock:
-        return unanswered(call, _UNFINISHED, block_id=block_id or self._new_id("block"))
+    def _unfinished(self, call: ToolUseBlock, block_id: str = "") -> ToolResultBlock:
+        result = unanswered(call, _UNFINISHED, block_id=block_id or self._new_id("block"))
+        grown = self._history.blocks.get(block_id)
+        if grown is None or not grown.text:
+            return result
+        shown = TextBlock(text=f"{_UNFINISHED} Its output until then:\n{grown.text}")
+        return msgspec.structs.replace(result, content=(shown,))
 
     def _say(
         self, role: Role, parent: Message, content: tuple[Block, ...], meta: dict[str, Any]
@@ -227,6 +242,16 @@ class _Repair:
         )
         journal.append(stamped)
         self._history.feed(stamped)
+
+
+def _cut_off(content: Iterable[Block], grown: Mapping[str, str]) -> Iterator[Block]:
+    """Yield the blocks that are whole, and what had grown of words; half a call is none."""
+    for block in content:
+        text = grown.get(block.id)
+        if text is None:
+            yield block
+        elif text and isinstance(block, TextBlock | ThinkingBlock):
+            yield msgspec.structs.replace(block, text=text)
 
 
 def _completed(block: Block, turn_id: str, message_id: str) -> BlockCompleted:

@@ -21,6 +21,7 @@ from kode_sidecar.core.text.shown_text import mend_surrogates
 from kode_sidecar.core.text.uris import folder_key
 from kode_sidecar.core.whole_files import sync_folder
 from kode_sidecar.infrastructure.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.infrastructure.records.growth import Growth
 from kode_sidecar.infrastructure.records.journal import Journal
 from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.infrastructure.records.jsonl_messages import MessageLines
@@ -259,6 +260,7 @@ class ConversationFiles:
         self._saved: ConversationMeta | None = None
         self._prefix = self._prefix_saved = read_prefix(folder)
         self.journal = journal
+        self.growth = Growth(folder)
 
     @property
     def folder(self) -> Path:
@@ -348,6 +350,7 @@ class ConversationFiles:
         A waiting meta is written first: it must not appear later under the next writer.
         """
         self._messages.close()
+        self.growth.clear()
         self.journal.close()
         self._saver.finish(self._path)
         self._lock.release()
