@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from kode_sidecar.agent.event_log.activity_log import ActivityLog
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.event_log.history import EventHistory
 from kode_sidecar.core.domain.agent_event import (
@@ -34,7 +35,8 @@ class SessionStream:
     `hold` is in force nothing is published: a reply that acknowledges a save goes first.
     Holds nest.
     When the journal cannot be written, events go out without `seq`, after a notice that
-    says so, and `flow` raises until `recover` is called. `history` tracks what is still open.
+    says so, and `flow` raises until `recover` is called. `history` tracks what is still open,
+    `activity` writes the log.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class SessionStream:
         editor: EditorPort,
         clock: "Clock",
         history: EventHistory | None = None,
+        activity: ActivityLog | None = None,
     ) -> None:
         self._session_id = records.meta.id
         self._journal = records.journal
@@ -58,6 +61,7 @@ class SessionStream:
         self._unstored: list[Event] = []
         self.seq = records.journal.last_seq
         self.history = history or EventHistory()
+        self._activity = activity
         self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
@@ -68,6 +72,8 @@ class SessionStream:
                 self._growth.add(event)
             self._send(event)
             return 0
+        if self._activity is not None:
+            self._activity.event(event, self.history)
         if not is_stored(event):
             self._send(event)
             return 0

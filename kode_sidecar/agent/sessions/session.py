@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kode_sidecar.agent.edits import ChangeSets
-from kode_sidecar.agent.event_log import NewSession, SessionStream
+from kode_sidecar.agent.event_log import ActivityLog, NewSession, SessionStream
 from kode_sidecar.agent.sessions.context_edits import edited
 from kode_sidecar.agent.sessions.files import (
     changes_nothing,
@@ -33,7 +33,6 @@ from kode_sidecar.agent.turns import (
     TurnSetup,
     answer_of,
     compact_result,
-    log_turn,
     prompt_blocks,
     report_end,
     report_usage,
@@ -98,7 +97,10 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._stopped = may_go_on(opened.history.last_turn)
         self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
-        self.stream = SessionStream(records, services.editor, services.clock, opened.history)
+        activity = ActivityLog(services.log, services.clock, self.id, self._provider)
+        self.stream = SessionStream(
+            records, services.editor, services.clock, opened.history, activity
+        )
         self.commands = BackgroundCommands(
             services.clock.timestamp,
             lambda text: self.stream(Notice(code="CommandEnded", message=f"{text}.")),
@@ -125,6 +127,10 @@ class Session:
         self.stream.hold()
         self.change_sets.restore(opened.history)
         self.stream.forget_held()
+
+    def _provider(self) -> str:
+        """Return who serves the model of the running turn."""
+        return self._services.provider(self._turn.context.model if self._turn else "")
 
     @property
     def meta(self) -> ConversationMeta:
@@ -417,7 +423,7 @@ class Session:
                 if not cancelled:
                     await self.stream.save_published()
             finally:  # or the session would stay occupied for ever
-                self._release(turn, completed)
+                self._release(completed)
         if cancelled:
             await self.stream.save_published()
 
@@ -429,12 +435,10 @@ class Session:
                 return
         except KodeError as error:
             end = TurnEnd("error", error_info(error))
-        self._release(turn, report_end(turn, end, self._services, self.totals, self.stream))
+        self._release(report_end(turn, end, self._services, self.totals, self.stream))
 
-    def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
+    def _release(self, completed: TurnCompleted) -> None:
         self._turn = None
         self._budget.close(self.id)
         self._stopped = may_go_on(completed)
         self.stream.release()
-        # Last, because the log's thread would slow down all of the above.
-        log_turn(self._services.log, self._services.provider, turn.context, completed)

@@ -19,7 +19,6 @@ from kode_sidecar.agent.turns.setup import TurnSetup
 from kode_sidecar.agent.turns.turn import (
     RunningTurn,
     TurnKeys,
-    log_turn,
     report_end,
     report_usage,
     run_to_end,
@@ -41,7 +40,6 @@ __all__ = [
     "TurnSetup",
     "answer_of",
     "compact_result",
-    "log_turn",
     "prompt_blocks",
     "report_end",
     "report_message",

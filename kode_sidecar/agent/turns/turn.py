@@ -18,7 +18,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.event_parts import Attention
-from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, texts_of, unanswered
+from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, unanswered
 from kode_sidecar.core.kernel import message_completed
 from kode_sidecar.core.kernel.contracts import (
     ArtifactSink,
@@ -34,7 +34,6 @@ from kode_sidecar.core.kernel.contracts import (
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import TurnStartResult
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.records.json_log import JsonLog, LogScope
 from kode_sidecar.infrastructure.records.spending import Totals
 
 REMEMBERED_TURN_KEYS = 1_000
@@ -127,64 +126,6 @@ class TurnKeys:
 def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """Return the meta of a prompt with the key it was sent with."""
     return {**meta} if key is None else {**meta, _TURN_KEY: key}
-
-
-_MODULE = "turns"
-
-
-def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
-    """A line per message. Prompts and answers are content; of tool results the summary."""
-    for message in messages:
-        answered = message.provider or provider
-        scope = LogScope(turn_id, message.session_id, message.id, answered)
-        text = "".join(texts_of(message.content))
-        if message.role == "tool":
-            for block in message.results:
-                log.write(
-                    "info",
-                    _MODULE,
-                    "tool_result",
-                    scope,
-                    tool_use_id=block.tool_use_id,
-                    status=block.status,
-                    summary=block.summary,
-                )
-        elif message.role == "assistant":
-            log.write(
-                "error" if message.is_api_error_message else "info",
-                _MODULE,
-                "answer",
-                scope,
-                duration_ms=message.duration_ms,
-                tokens=message.usage,
-                content={"reply": text},
-                model=message.model,
-                tools=[call.name for call in message.calls],
-            )
-        else:
-            log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
-
-
-def log_turn(
-    log: JsonLog,
-    provider: Callable[[str], str],
-    context: TurnContext,
-    completed: TurnCompleted,
-) -> None:
-    """Log each message of a turn, and its end. `provider` maps a model to who serves it."""
-    _log_messages(log, context.turn_id, provider(context.model), context.messages)
-    log.write(
-        "error" if completed.error else "info",
-        _MODULE,
-        "turn_completed",
-        LogScope(context.turn_id, context.session_id),
-        duration_ms=completed.duration_ms,
-        tokens=completed.usage,
-        stop_reason=completed.stop_reason,
-        error=completed.error and completed.error.code,
-        error_message=completed.error and completed.error.message,
-        error_details=completed.error and completed.error.details,
-    )
 
 
 def write_opening(

@@ -10,12 +10,14 @@ from dataclasses import replace
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
+from kode_sidecar import __version__
 from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.agent.event_log import LoggedModel
 from kode_sidecar.agent.sessions import SessionFolders
 from kode_sidecar.agent.turns import Budgets
-from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings
+from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings, describe
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
@@ -66,6 +68,8 @@ class JobAgent:
                 settings.log_redact_chars if settings.log_redact_content else None,
             ),
         )
+        shown = {name: value for name, value, _ in describe(loaded)}
+        self._log.write("info", "boot", "start", version=__version__, settings=shown)
         self._prompts = PromptFiles(find_prompts(), settings.locale)
         self.workspace = Workspace(
             [],
@@ -79,7 +83,9 @@ class JobAgent:
         self.knowledge = Knowledge(live, self._prompts, lambda: self.workspace.roots, environment)
         self._model = DeferredClient(self.providers.missing)
         self._budgeted = BudgetedModel(
-            self._model, lambda name: dearest(self._models(name)), self._spent_today
+            LoggedModel(self._model, self._log, clock),
+            lambda name: dearest(self._models(name)),
+            self._spent_today,
         )
         self._chat: ChatClient | None = None
         self._own_chat: ChatClient | None = None
@@ -145,7 +151,7 @@ class JobAgent:
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
-            model=self._model,
+            model=LoggedModel(self._model, self._log, self._clock),
             open_sessions=self._open_run_sessions,
             budgets=Budgets(self._budgeted, day_only(user_budget(settings.budget)), spending.date),
             log=self._log,
