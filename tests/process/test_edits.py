@@ -206,10 +206,29 @@ async def test_a_sensitive_target_asks_first(project: Path, kode: bool, allow: b
             assert session.change_sets == {}
             assert "not allow" in str(world.asked()["messages"][-1]["content"]).lower()
             return
-        (hunk,) = only_change_set(session).hunks("proposed")
+        (hunk,) = only_change_set(session).hunks("applied")  # nobody is asked twice
         assert "sensitive" in hunk.info["flags"]
+        assert "accepted and applied" in str(world.asked()["messages"][-1]["content"])
+
+
+async def test_what_a_rule_of_the_session_lets_pass_was_not_shown_and_waits(project: Path) -> None:
+    call = propose(".vscode/tasks.json", ('"tasks": []', '"tasks": [1]'))
+    again = propose(".vscode/tasks.json", ('"tasks": [1]', '"tasks": [2]'))
+    responses = [answer(call), answer(again), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+
+        async def permission(_: dict[str, Any]) -> str:
+            return "allow-session"
+
+        world.editor.answer_permission = permission
+        world.editor.open(project / ".vscode" / "tasks.json")
+        session = await world.session()
+        await world.turn(session, "edit")
+        assert len(world.editor.asked) == 1
+        first, second = only_change_set(session).hunks()
+        assert (first.state, second.state) == ("applied", "proposed")
         await world.decide(only_change_set(session))
-        assert hunk.state == "proposed"  # `rest` never covers it
+        assert second.state == "proposed"  # `rest` never covers it
 
 
 async def test_keys_typed_beside_a_pending_hunk_move_it(project: Path) -> None:  # O7

@@ -126,7 +126,7 @@ async def test_rules_that_the_client_sets(project: Path) -> None:
         assert [question["subject"] for question in world.editor.asked] == ["plain.py"]
         results = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
         assert "does not allow" in results[0]
-        (hunk,) = only_change_set(session).hunks("proposed")
+        (hunk,) = only_change_set(session).hunks("applied")  # as the user has said
         assert "sensitive" not in hunk.info["flags"]
         denied, wanted = await rules(world, session)
         assert [match["subject"] for match in denied["matches"]] == ["gen/a.py"]

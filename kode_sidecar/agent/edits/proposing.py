@@ -1,8 +1,8 @@
 """From what the model proposes to hunks that the editor knows; `tools.proposals.Proposals`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import count
 
 from kode_sidecar.agent.edits.announcing import Announcer, Basis
@@ -10,7 +10,7 @@ from kode_sidecar.agent.edits.applying import Applying
 from kode_sidecar.agent.edits.hunk_status import HunkStatus
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.edits.verdicts import verdict_line
-from kode_sidecar.agent.permissions import PermissionGate, preview
+from kode_sidecar.agent.permissions import UNASKED, PermissionGate, is_whole, preview
 from kode_sidecar.agent.tools.proposals import Proposed, Rewrite, apart
 from kode_sidecar.agent.tools.text_rewrites import held_text
 from kode_sidecar.core.domain.change_set import FileChangeKind, ProposedHunk
@@ -47,6 +47,19 @@ class _Question:
     @property
     def title(self) -> str:
         return f"{self.verb} {self.subject}"
+
+
+@dataclass(frozen=True)
+class _Consent:
+    """Whether a target is `sensitive`, and whether the user said yes to all of the edit."""
+
+    sensitive: bool
+    to_all: bool
+
+    @property
+    def to_this_place(self) -> "_Consent":
+        """A yes to edit there, and to no text."""
+        return replace(self, to_all=False)
 
 
 @dataclass(frozen=True)
@@ -102,26 +115,32 @@ class Proposer:
         wanted = await apart(size, partial(_rewritten, rewrite, document, shown))
         name = self._workspace.display_path(document.key)
         question = _Question("Edit", name, {name: (path, document.uri)}, (shown, wanted))
-        sensitive = await self._permit(question, call)
+        consent = await self._permit(question, call)
         target, _ = self._files.edited(path)
         async with self._locks.of(target.key):
             document, created, made = await self._made(path, rewrite, (shown, wanted))
             before, after = made.before, made.after
-            if sensitive and made.wanted != wanted:
+            if consent.sensitive and made.wanted != wanted:
                 raise _other_than_allowed(name)
+            if made.wanted != wanted or created is not None or shown != document.lf_text:
+                consent = consent.to_this_place  # what waits there was not shown
             self._watch.look()
             if created is not None:
                 text = new_file_style(created.place.real).text(made.held, created.text)
                 change = self._new("create", created.uri, created.place, text=text)
                 replacements = {created.id: change.id}
-                hunks = [self._announcer.file(change, call, replacements, sensitive=sensitive)]
+                hunks = [
+                    self._announcer.file(change, call, replacements, sensitive=consent.sensitive)
+                ]
             else:
-                hunks = self._announcer.text(document, made.hunks, call, sensitive=sensitive)
+                hunks = self._announcer.text(
+                    document, made.hunks, call, sensitive=consent.sensitive
+                )
         self._freshness.note_edit(document, before, after, made.runs)
         self._news.expect(document.uri)
         if created is not None:
             self._freshness.applied(document.key, created.lf_text, made.held)
-        return await self._proposed(hunks, name, before, after, path, call, runs=made.runs)
+        return await self._proposed(hunks, name, before, after, path, call, consent, runs=made.runs)
 
     async def _made(
         self, path: str, rewrite: Rewrite, known: tuple[str, str]
@@ -151,7 +170,7 @@ class Proposer:
             self._check_can("create")
         place = deleted.place if deleted else self._files.new_place(path)
         question = _Question("Create", place.display, {place.display: (path,)}, ("", after))
-        sensitive = await self._permit(question, call)
+        consent = await self._permit(question, call)
         key = canonical_key(place.uri)
         async with self._locks.of(key):
             deleted = self._files.deleted(path)
@@ -159,16 +178,16 @@ class Proposer:
                 self._announcer.withdraw(deleted.key, {deleted.id: None})
                 document, _ = self._files.edited(path)
                 made = self._announcer.basis(document).composed(to_lf(text))
-                hunks = self._announcer.text(document, made, call, sensitive=sensitive)
+                hunks = self._announcer.text(document, made, call, sensitive=consent.sensitive)
             else:
                 place = self._files.new_place(path)
                 text = new_file_style(place.real).text(text)
                 after = new.shown(to_lf(text))
                 change = self._new("create", place.uri, place, text=text)
-                hunks = [self._announcer.file(change, call, {}, sensitive=sensitive)]
+                hunks = [self._announcer.file(change, call, {}, sensitive=consent.sensitive)]
                 new = Document(place.uri, text, path=place.path)
                 self._freshness.note(new, after, 1, len(split_lines(after)))
-        return await self._proposed(hunks, place.display, "", after, path, call)
+        return await self._proposed(hunks, place.display, "", after, path, call, consent)
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
@@ -178,14 +197,16 @@ class Proposer:
         name = self._workspace.display_path(document.key)
         places = {name: (source, document.uri), place.display: (target,)}
         question = _Question("Move", f"{name} to {place.display}", places)
-        sensitive = await self._permit(question, call)
+        consent = await self._permit(question, call)
         keys = (document.key, canonical_key(place.uri))
         async with self._locks.of_all(keys):
             document = self._files.document(source, purpose="edit")
             place = self._files.new_place(target, leaving=source)
             text = self._files.view(document).text_lf
-            hunks = self._move(document, place, call, sensitive=sensitive)
-        return await self._proposed(hunks, place.display, text, text, target, call)
+            hunks = self._move(document, place, call, sensitive=consent.sensitive)
+        if any(hunk.kind != "rename" for hunk in hunks):
+            consent = consent.to_this_place
+        return await self._proposed(hunks, place.display, text, text, target, call, consent)
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
@@ -196,15 +217,15 @@ class Proposer:
         name = self._workspace.display_path(document.key)
         shown = self._files.view(document).text_lf
         question = _Question("Delete", name, {name: (path, document.uri)}, (shown, ""))
-        sensitive = await self._permit(question, call)
+        consent = await self._permit(question, call)
         async with self._locks.of(document.key):
             document = self._files.document(path, purpose="edit")
             before = self._files.view(document).text_lf
-            if sensitive and before != shown:
+            if consent.sensitive and before != shown:
                 raise _other_than_allowed(name)
             self._watch.look()
-            hunks = self._delete(document, call, sensitive=sensitive)
-        return await self._proposed(hunks, name, before, "", path, call)
+            hunks = self._delete(document, call, sensitive=consent.sensitive)
+        return await self._proposed(hunks, name, before, "", path, call, consent)
 
     def _move(
         self, document: Document, place: Location, call: ToolCall, *, sensitive: bool
@@ -259,14 +280,12 @@ class Proposer:
                 "the user what to do by hand.",
             )
 
-    async def _permit(self, question: "_Question", call: ToolCall) -> bool:
-        """Ask the user where that is needed; whether a target is sensitive.
-
-        Raises KodeError `Denied`.
-        """
+    async def _permit(self, question: "_Question", call: ToolCall) -> "_Consent":
+        """Ask the user where that is needed. Raises KodeError `Denied`."""
         spelled = (place for places in question.places.values() for place in places)
         reason = next(filter(None, map(self._workspace.why_sensitive, spelled)), None)
-        if not await self._gate.ask(
+        shown = cache(lambda: preview(*question.texts, question.subject))
+        said = await self._gate.choose(
             call,
             question.title,
             question.subject,
@@ -274,14 +293,15 @@ class Proposer:
             paths=tuple(question.places),
             sensitive=reason is not None,
             reason=reason or "",
-            diff=lambda: preview(*question.texts, question.subject),
-        ):
+            diff=shown,
+        )
+        if said is None:
             raise KodeError(
                 "Denied",
                 f"The user does not allow you to {question.verb.lower()} {question.subject}. "
                 "Do not try again; go on without it, or say what you would change there.",
             )
-        return reason is not None
+        return _Consent(reason is not None, said is not UNASKED and is_whole(shown()))
 
     async def _proposed(
         self,
@@ -291,9 +311,10 @@ class Proposer:
         after: str,
         path: str,
         call: ToolCall,
+        consent: "_Consent",
         runs: Sequence[Run] | None = None,
     ) -> Proposed:
-        summary, message = await self._settled(hunks, call)
+        summary, message = await self._settled(hunks, call, consent)
         return Proposed(
             path=name,
             before=before,
@@ -306,24 +327,30 @@ class Proposer:
             runs=runs,
         )
 
-    async def _settled(self, hunks: Sequence[ProposedHunk], call: ToolCall) -> tuple[str, str]:
-        """What the mode does with fresh hunks now: a few words, and what the model is told."""
+    async def _settled(
+        self, hunks: Sequence[ProposedHunk], call: ToolCall, consent: "_Consent"
+    ) -> tuple[str, str]:
+        """What becomes of fresh hunks now: a few words, and what the model is told.
+
+        It depends on the mode, but nobody is asked twice: a yes to the whole diff is a decision.
+        """
         count = f"{len(hunks)} hunk{'' if len(hunks) == 1 else 's'}"
         if not hunks:
             return "Took edits back", "Your pending edits there were taken back; nothing is left."
-        if self.mode not in (*APPLYING_MODES, "ask"):
+        applies = consent.to_all or self.mode in APPLYING_MODES
+        if not applies and self.mode != "ask":
             return f"Proposed {count}", (
                 f"Proposed, not yet applied: {count} for the user to decide. "
                 "Your reads show them already."
             )
         decided = self._ledger.expect(hunks)
         try:
-            if self.mode in APPLYING_MODES:
+            if applies:
                 for hunk in hunks:
-                    hunk.kept = False if self.mode == "keep" else None
+                    hunk.kept = False if self.mode == "keep" and not consent.to_all else None
                 await self._published()
                 yes = {hunk.id: HunkDecision(hunk_id=hunk.id, action="accept") for hunk in hunks}
-                await self._applying.decide(yes, by_user=False)
+                await self._applying.decide(yes, by_user=consent.to_all)
             else:
                 set_id = self._ledger.of_turn(call.turn_id).id
                 await self._gate.decision(call, set_id, [hunk.id for hunk in hunks], decided)

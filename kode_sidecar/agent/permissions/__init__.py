@@ -1,7 +1,7 @@
 """Rules, the gate before every call, and questions to the user. See README.md."""
 
 from kode_sidecar.agent.permissions.commands import CommandPermission, UserCommands
-from kode_sidecar.agent.permissions.gate import PermissionGate, preview
+from kode_sidecar.agent.permissions.gate import UNASKED, PermissionGate, is_whole, preview
 from kode_sidecar.agent.permissions.questions import (
     AskUserParams,
     Questions,
@@ -11,6 +11,7 @@ from kode_sidecar.agent.permissions.questions import (
 from kode_sidecar.agent.permissions.web import UserWeb, WebPermission
 
 __all__ = [
+    "UNASKED",
     "AskUserParams",
     "CommandPermission",
     "PermissionGate",
@@ -20,5 +21,6 @@ __all__ = [
     "UserWeb",
     "WebPermission",
     "ask_user_tool",
+    "is_whole",
     "preview",
 ]

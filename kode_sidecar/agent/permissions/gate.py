@@ -20,7 +20,6 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.event_parts import PermissionOption
 from kode_sidecar.core.domain.permission import (
-    ALLOW_ONCE,
     EDIT_TOOLS,
     OPTIONS,
     Effect,
@@ -124,14 +123,25 @@ class PermissionRules:
 
 
 MAX_DIFF_CHARS = 20_000
+_CUT = " characters cut]\n"
+
+UNASKED = PermissionOption(
+    option_id="unasked", kind="allow_once", name="Allowed without a question"
+)
+"""What `choose` returns where no user was asked."""
 
 
 def preview(before: str, after: str, path: str) -> str:
     """Return a unified diff for the question; a cut is marked."""
     diff = unified_diff(split_lines(before), split_lines(after), path)
     cut = len(diff) - MAX_DIFF_CHARS
-    shown = diff if cut <= 0 else f"{diff[:MAX_DIFF_CHARS]}\n[{cut} characters cut]\n"
+    shown = diff if cut <= 0 else f"{diff[:MAX_DIFF_CHARS]}\n[{cut}{_CUT}"
     return without_controls(shown)
+
+
+def is_whole(shown: str) -> bool:
+    """Return whether a preview shows all of its diff, so that a yes covers all of it (W18)."""
+    return not shown.endswith(_CUT)
 
 
 class PermissionGate:
@@ -195,7 +205,7 @@ class PermissionGate:
         options: Sequence[PermissionOption] = OPTIONS,
         by_rules: bool = True,
     ) -> PermissionOption | None:
-        """Return the answer that lets `call` act on `subject`, None if it may not.
+        """Return the answer that lets `call` act on `subject`, None if it may not; see `UNASKED`.
 
         `subject` is a displayed path, or a text for `paths`. Without `by_rules` the user is asked
         even where a rule of the session decides.
@@ -215,7 +225,7 @@ class PermissionGate:
         if by_rules and (rule is None or rule.effect == "ask"):
             rule = self._rules.decide(tool, (subject,), sensitive=sensitive) or rule
         if rule is None and not sensitive:
-            return ALLOW_ONCE
+            return UNASKED
         question = PermissionRequestParams(
             request_id=self._new_id("request"),
             session_id=self._session_id,
@@ -246,7 +256,7 @@ class PermissionGate:
             self._rules.matched(rule, subject, question.request_id, self._now())
             if rule.effect != "ask":
                 self._resolve(call, question, "policy")
-                return ALLOW_ONCE if rule.effect == "allow" else None
+                return UNASKED if rule.effect == "allow" else None
         return await self._ask_user(call, tool, question)
 
     async def decision(

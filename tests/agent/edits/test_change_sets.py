@@ -457,10 +457,11 @@ async def test_rest_covers_only_what_was_seen(desk: Desk) -> None:
 
 
 async def test_rest_accept_leaves_sensitive_hunks(desk: Desk) -> None:  # W11
-    desk.editor.answer = "allow-once"
-    desk.editor.open(desk.file("package.json", ""), '{\n  "a": 1\n}\n')
+    desk.editor.answer = "allow-session"
+    desk.editor.open(desk.file("package.json", ""), '{\n  "a": 0\n}\n')
+    await desk.edit("package.json", ('"a": 0', '"a": 1'))
     await desk.edit("package.json", ('"a": 1', '"a": 2'))
-    hunk = desk.hunks[0]
+    hunk = desk.hunks[1]
     assert hunk.flags == ("unread", "sensitive")
     assert (await desk.decide(rest="accept", seen_seq=99)).applied == ()
     assert (await desk.accept(hunk.hunk_id)).applied == (hunk.hunk_id,)
