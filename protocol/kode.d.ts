@@ -1508,7 +1508,8 @@ export interface ToolResultBlock extends BlockBase {
 /**
  * Last event of a turn, exactly once. `durationMs` is wall time.
  *
- * `context` says how full the model's window is; absent if no model was asked.
+ * `context` says how full the model's window is; absent if no model was asked. `estimated`:
+ * of an answer that was cut off the host had not reported all that it charges for.
  */
 export interface TurnCompleted extends EventBase {
   type: "turn.completed";
@@ -1520,6 +1521,7 @@ export interface TurnCompleted extends EventBase {
   costUsd?: number;
   durationMs: number;
   error?: ErrorInfo;
+  estimated?: boolean;
 }
 
 /**

@@ -772,7 +772,7 @@
 
 --- Last event of a turn, exactly once. `durationMs` is wall time.
 ---
---- `context` says how full the model's window is; absent if no model was asked.
+--- `context` says how full the model's window is; absent if no model was asked. `estimated`: of an answer that was cut off the host had not reported all that it charges for.
 ---@class kode.TurnCompleted : kode.EventBase
 ---@field type 'turn.completed'
 ---@field turnId string
@@ -783,6 +783,7 @@
 ---@field costUsd? number
 ---@field durationMs integer
 ---@field error? kode.ErrorInfo
+---@field estimated? boolean
 
 --- The `tokens` of the model's `window` that the next request starts with.
 ---

@@ -9,7 +9,7 @@ import pytest
 from kode_sidecar.infrastructure.records.messages import StorageName
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.kept_messages import read_messages, write_records
-from tests.support.model_script import TokenUsage, answer, text, tool_call
+from tests.support.model_script import TokenUsage, answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]
@@ -118,3 +118,28 @@ def shift_to_day(home: Path, session_id: str, moment: str) -> None:
     write_records(folder, [*kept, b'{"usage": {"torn'])
     meta = json.loads((folder / "meta.json").read_text("utf-8"))
     (folder / "meta.json").write_text(json.dumps(meta | {"updated_at": moment}), "utf-8")
+
+
+async def test_a_stopped_turn_counts_what_its_host_charges_for(tmp_path: Path) -> None:
+    words = "one two three four five "
+    script = [answer(text(words * 20), hold("ever"), text("never")), answer(text("ok"))]
+    async with sidecar(script, roots=[tmp_path]) as world:
+        session = await world.session(model="kimi-k2.6")
+        turn_id = await world.start(session, "count")
+        await world.watch.until(
+            lambda: any(block.text == words * 20 for block in session.blocks.values()),
+            HANG_SECONDS,
+        )
+        await ask(world, "turn/cancel", sessionId=session.session_id)
+        turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert turn.stop_reason == "cancelled"
+        assert turn.result["estimated"] is True
+        assert turn.result["usage"]["inputTokens"] > 100
+        assert turn.result["usage"]["outputTokens"] == round(len(words) * 20 * 0.3)
+        assert turn.result["cost"]["amount"] > 0
+        (end,) = [one for one in world.events() if "lost" in one]
+        assert (end["type"], end["lost"]["estimated"]) == ("message.completed", True)
+        result = await ask(world, "usage/get", by=["session"])
+        assert result["total"]["usage"]["totalTokens"] == turn.result["usage"]["totalTokens"]
+        turn = await world.turn(session, "go on")
+        assert "estimated" not in turn.result

@@ -236,6 +236,7 @@ def report_end(
         duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
         error=end.error,
         attention=_attention(end),
+        estimated=spent.estimated,
     )
     stream(completed)
     return completed

@@ -66,7 +66,8 @@ class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
 class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
     """Last event of a turn, exactly once. `duration_ms` is wall time.
 
-    `context` says how full the model's window is; absent if no model was asked.
+    `context` says how full the model's window is; absent if no model was asked. `estimated`: of an
+    answer that was cut off the host had not reported all that it charges for.
     """
 
     turn_id: str = field(default_factory=str)
@@ -77,6 +78,7 @@ class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
     cost_usd: float | None = None
     duration_ms: int = field(default_factory=int)
     error: ErrorInfo | None = None
+    estimated: bool = False
 
 
 class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):

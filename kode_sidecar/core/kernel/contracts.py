@@ -9,7 +9,15 @@ from msgspec import Struct
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.event_parts import Effort
-from kode_sidecar.core.domain.message import Blob, Block, ImageBlock, Message, Role, ToolKind
+from kode_sidecar.core.domain.message import (
+    Blob,
+    Block,
+    ImageBlock,
+    LostUsage,
+    Message,
+    Role,
+    ToolKind,
+)
 from kode_sidecar.core.domain.model_event import ModelEvent
 
 T = TypeVar("T")
@@ -85,6 +93,16 @@ class Sampling:
     chosen: bool = True
 
 
+class AnswerMeter:
+    """Estimates what an answer has used so far, for one that is cut off: its host charges for it.
+
+    Who fetches the answer sets `lost`; None: nothing that is known.
+    """
+
+    def __init__(self) -> None:
+        self.lost: Callable[[], LostUsage | None] = lambda: None
+
+
 @dataclass(frozen=True)
 class ModelRequest:
     """One question to the model.
@@ -95,7 +113,8 @@ class ModelRequest:
     `effort` is how hard the model thinks; None leaves it to the model.
     `prompt_tokens` estimates the size of the request with a safety margin, `prompt_likely` without
     it, and `prompt_at_most` is an upper bound; None if unknown. `cache_key` is stable over a
-    session. `asker` names the source: one source sends its requests one after another.
+    session. `asker` names the source: one source sends its requests one after another. `meter`
+    tells what an answer used that is cut off.
     """
 
     model: str
@@ -112,6 +131,7 @@ class ModelRequest:
     cache_key: str = ""
     stream: bool = True
     asker: str = ""
+    meter: AnswerMeter = field(default_factory=AnswerMeter, compare=False)
 
 
 class ModelClient(Protocol):

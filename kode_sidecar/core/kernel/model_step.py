@@ -19,7 +19,14 @@ from kode_sidecar.core.domain.error_info import ErrorInfo, refused_content
 from kode_sidecar.core.domain.message import REFUSED, Block, Message, TextBlock
 from kode_sidecar.core.domain.model_event import ModelEvent, RequestHeld, RetryPlanned
 from kode_sidecar.core.kernel.call_cards import CallCards
-from kode_sidecar.core.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
+from kode_sidecar.core.kernel.contracts import (
+    AnswerMeter,
+    Context,
+    Emit,
+    ModelClient,
+    ModelRequest,
+    TurnScope,
+)
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
 
 
@@ -43,6 +50,7 @@ class ModelStep:
         self._over = False
         self._started = scope.clock.monotonic()
         self._error_blocks: tuple[Block, ...] = ()
+        self._meter = AnswerMeter()
         self.ask_again = False
         self.assembler = MessageAssembler(
             lambda: scope.new_id("block"), scope.turn_id, self._message.id, cards
@@ -76,12 +84,15 @@ class ModelStep:
         self._scope.cut_off.end = None
         if not self._over:
             self._show(self.assembler.abort("cancelled"))
+            if self.assembler.usage is None and (lost := self._meter.lost()) is not None:
+                self.assembler.lost = lost.plus(self.assembler.lost)
             self._commit()
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
         scope = self._scope
         watch = _SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
         with watch:
+            self._meter = request.meter
             async with aclosing(model.stream(request)) as batches:
                 watch.wait()
                 async for batch in batches:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -111,12 +112,16 @@ class Attempt:
 
     @property
     def lost(self) -> LostUsage | None:
-        """Return the usage of a failed attempt; None if the host had not begun to answer.
+        """Return the usage of a failed attempt; None if the host had not begun to answer."""
+        return None if self.error is None or not self.started else self._estimate()
 
-        Usage reported before the end misses most output, which is then estimated by its length.
-        """
-        if self.error is None or not self.started:
-            return None
+    def _cut(self, decoder: AnswerDecoder) -> LostUsage | None:
+        """Return the usage of an answer that nobody reads on."""
+        self._said, self.usage = decoder.growth, _usage_in(decoder.finish())
+        return self._estimate() if self.started else None
+
+    def _estimate(self) -> LostUsage:
+        """Usage reported before the end misses most output, which is estimated by its length."""
         told = self.usage[0] if self.usage else None
         output = round(self._said * _TOKENS_PER_CHARACTER)
         if told is not None and told.usage.output_tokens >= output / 2:
@@ -182,6 +187,7 @@ class Attempt:
                 self._pause_when_used_up(response)
                 answer = self._dialect.new_decoder(self._request, self._model, endpoint.errors)
                 decoder = AnswerDecoder(answer)
+                self._request.meter.lost = partial(self._cut, decoder)
                 growth = 0
                 while not decoder.ended and (data := await response.read()):
                     if raw is not None:

@@ -102,6 +102,7 @@ class Totals:
     def __init__(self, messages: Iterable[Message] = (), spent: Iterable[Spent] = ()) -> None:
         self.usage = Usage()
         self.cost_usd: float | None = None
+        self.estimated = False
         self._amounts: dict[str, float] = {}
         for message in messages:
             self.add_message(message)
@@ -128,6 +129,7 @@ class Totals:
         self.add_answer(message.usage, message.cost, message.cost_usd)
         if (lost := message.lost) is not None:
             self.add_answer(lost.usage, lost.cost, lost.cost_usd)
+            self.estimated = self.estimated or lost.estimated
 
     def add(self, other: "Totals") -> None:
         """Add other totals."""

@@ -267,6 +267,8 @@ class ChatConversation:
             running.cancel()
             self._keyboard.steer = None
             self._keyboard.told.clear()
+        if stop_reason == "cancelled":
+            self._keyboard.give_back()
         await self._measure()
         if stop_reason == "max_tool_rounds":
             self._terminal.line(self._words.resume, "dim")

@@ -139,6 +139,13 @@ class InputLine:
             self.echo(self.words.prompt + text)
         return text
 
+    def give_back(self) -> None:
+        """Take the prompts for later back into the line, before what is typed there."""
+        texts = [*self.queue, self.buffer.text]
+        self.queue.clear()
+        text = "\n".join(filter(None, texts))
+        self.buffer.document = Document(text, len(text))
+
     async def reply(self, question: str) -> str | None:
         """Return the answer to a question, on one line. Raises Interrupted and Leaving."""
         answer = await self._ask(question, is_prompt=False)

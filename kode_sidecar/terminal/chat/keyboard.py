@@ -158,6 +158,10 @@ class Asks(Protocol):
 
     async def __aexit__(self, *_: object) -> None: ...
 
+    def give_back(self) -> None:
+        """Take `queue` back into the line, as the user has stopped what was to come before it."""
+        ...
+
     async def prompt(self) -> str | None:
         """Return the next prompt; None at the end of input. Raises Interrupted and Leaving."""
         ...
@@ -208,6 +212,9 @@ class Keyboard:
     def reads(self) -> bool:
         """True while the thread waits for a line."""
         return self._pending is not None and not self._pending.done()
+
+    def give_back(self) -> None:
+        """Do nothing: what is typed while a turn runs is read after it."""
 
     async def __aenter__(self) -> "Keyboard":
         return self

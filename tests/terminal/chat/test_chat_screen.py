@@ -396,3 +396,19 @@ async def test_a_choice_and_a_question_are_answered_in_the_line(project: Path) -
 async def test_chinese_from_end_to_end(project: Path) -> None:
     async with at_terminal(project, [answer(text("好。"))], "--locale", "zh") as screen:
         assert "请提问" in screen.display
+
+
+async def test_a_stop_gives_the_prompt_for_later_back_into_the_line(project: Path) -> None:
+    script = [answer(text("Well,"), hold("ever")), answer(text("As you like."))]
+    async with at_terminal(project, script) as screen:
+        screen.type("go\n")
+        await screen.shows("Well,", RUNNING)
+        screen.type("and then the tea\t")
+        await screen.shows("next › and then the tea")
+        screen.type(CTRL_C)
+        await screen.shows("you › and then the tea")
+        assert "next ›" not in screen.display
+        assert len(screen.model.chats) == 1
+        screen.type(", please\n")
+        await screen.shows("As you like.")
+        assert asked(screen) == "and then the tea, please"
