@@ -433,6 +433,7 @@ export type NoticeCode =
   | "ModelRetired"
   | "NoFolder"
   | "NotSaved"
+  | "PicturesLeftOut"
   | "PromptCut"
   | "PromptLeftOut"
   | "ReadAnew"

@@ -194,13 +194,15 @@ class ModelTraits(NamedTuple):
 
     `window` is how many tokens it reads, None if unknown; `returns_thinking`: it gets its
     reasoning back. `late_tools`: it takes tools in mid-conversation; `effort_in_prefix`: after
-    another thinking effort its host reads all anew.
+    another thinking effort its host reads all anew. `sees`: one of the models behind the name
+    takes pictures.
     """
 
     window: int | None
     returns_thinking: bool
     late_tools: bool = False
     effort_in_prefix: bool = True
+    sees: bool = True
 
 
 Traits = Callable[[str], ModelTraits]

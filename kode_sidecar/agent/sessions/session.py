@@ -32,6 +32,7 @@ from kode_sidecar.agent.turns import (
     TurnKeys,
     TurnSetup,
     answer_of,
+    check_is_seen,
     compact_result,
     prompt_blocks,
     report_end,
@@ -172,6 +173,7 @@ class Session:
     async def steer(self, params: TurnSteerParams) -> Release:
         """Save the user's steering for the running turn. Call the result after replying."""
         turn = turn_to_steer(self._turn, params.turn_id)
+        check_is_seen(params.input, turn.context.model, self._services)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise invalid_at("$.input", "there is nothing to say. Send text.")
@@ -314,7 +316,9 @@ class Session:
         budget = await self._services.budgets.limits(params.budget)
         call = await self._services.call_verb(params.input)
         params, options = with_choices(params, self._options, call)
-        self._check_may_start(params.model or options.model)
+        model = params.model or options.model
+        self._check_may_start(model)
+        check_is_seen(params.input, model, self._services)
         write_left_over(self._records, self.conversation, self.stream, self._services)
         blocks = prompt_blocks(params.input, self._services.new_id)
         place = prompt_place(self.conversation, params.parent_id, params.replaces)

@@ -7,7 +7,7 @@ from kode_sidecar.agent.turns.context import (
     report_message,
     write_incoming,
 )
-from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of, with_choices
+from kode_sidecar.agent.turns.prompt import check_is_seen, prompt_blocks, title_of, with_choices
 from kode_sidecar.agent.turns.services import (
     Budgets,
     OfferTools,
@@ -39,6 +39,7 @@ __all__ = [
     "TurnKeys",
     "TurnSetup",
     "answer_of",
+    "check_is_seen",
     "compact_result",
     "prompt_blocks",
     "report_end",

@@ -26,9 +26,11 @@ from kode_sidecar.core.protocol.turn import ContextInspectParams, TurnOptions, T
 from kode_sidecar.errors import invalid_at
 
 if TYPE_CHECKING:
+    from kode_sidecar.agent.turns.services import SessionServices
     from kode_sidecar.agent.verbs.calls import VerbCall
 
 TITLE_LENGTH = 60
+_MOST_NAMED = 8
 Params = TypeVar("Params", TurnStartParams, ContextInspectParams)
 
 
@@ -49,6 +51,18 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
             own: dict[str, Any] = dict.fromkeys(ours)
             kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
     return tuple(kept)
+
+
+def check_is_seen(blocks: Sequence[Block], model: str, services: "SessionServices") -> None:
+    """Raise KodeError `InvalidParams` for a picture that no model of this name would see."""
+    at = next((at for at, one in enumerate(blocks) if isinstance(one, ImageBlock)), None)
+    if at is None or services.traits(model).sees:
+        return
+    text = f"{model} reads text only and would not see this picture."
+    models = services.seeing_models()[:_MOST_NAMED]
+    could = f"These do: {', '.join(models)}. " if models else "No model with a key of yours does. "
+    more = "Choose one, leave the picture out, or say `images: true` of a model in config.yaml."
+    raise invalid_at(f"$.input[{at}]", f"{text} {could}{more}")
 
 
 def _is_base64(data: str) -> bool:

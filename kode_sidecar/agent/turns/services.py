@@ -194,7 +194,8 @@ class SessionServices:
     for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
     `call_verb` fills in what a prompt `/name` calls. `save_artifact` stores what tools say beyond
-    what the model reads, None: beside the session; `save_accepted` is the setting of that name.
+    what the model reads, None: beside the session; `save_accepted` is the setting of that name,
+    `seeing_models` returns the models that take pictures.
     """
 
     model: ModelClient
@@ -228,3 +229,4 @@ class SessionServices:
     call_ended: CallEnded = ignore_outcome
     save_artifact: ArtifactSink | None = None
     save_accepted: Callable[[], bool] = lambda: True
+    seeing_models: Callable[[], Sequence[str]] = tuple

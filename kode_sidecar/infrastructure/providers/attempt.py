@@ -39,6 +39,7 @@ from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_e
 from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER, Hold
 from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal
 from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
+from kode_sidecar.infrastructure.providers.sendable_history import pictures
 
 _MAX_ERROR_BODY = 64 * 1024
 # W16: many times the longest answer of any model.
@@ -98,7 +99,7 @@ class Attempt:
         self._request = request
         self._dialect = DIALECTS[model.dialect]
         self._body, dropped = self._dialect.encode_request(request, model)
-        self._notices = (*notices, *dropped)
+        self._notices = (*notices, *dropped, *_unseen(request, model))
         self._told = told
         timeouts = endpoint.config.timeouts.of(model.timeouts)
         self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
@@ -276,6 +277,14 @@ class Attempt:
             return events
         self.usage = _usage_in(events)
         return [event for event in events[:-1] if not isinstance(event, UsageReported)]
+
+
+def _unseen(request: ModelRequest, model: ModelProfile) -> list[ModelNotice]:
+    """Return a notice if the model gets notes in place of pictures: not only it must know."""
+    if model.images or not pictures(request.messages):
+        return []
+    text = f"{model.id} reads text only: it does not see the pictures of this conversation."
+    return [ModelNotice("PicturesLeftOut", text)]
 
 
 def _held(hold: Hold, host: str) -> RequestHeld:

@@ -36,6 +36,7 @@ from kode_sidecar.infrastructure.providers.registry import (
     SessionRetiredModels,
     Target,
 )
+from kode_sidecar.infrastructure.providers.sendable_history import pictures
 
 Sleep = Callable[[float], Awaitable[None]]
 # The list of models only completes a notice, so an answer does not wait longer for it.
@@ -153,13 +154,20 @@ class ChatClient:
 
         Raises KodeError `ConfigInvalid`.
         """
-        target = self._choice(request.model).target
+        target = self._choice_for(request).target
         model = self.endpoint(target.config).described(target.model)
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
         """Return the models of a name in the order they are tried, as hosts describe them."""
         return [self._described(target) for target in self._choice(name).targets]
+
+    def _choice_for(self, request: ModelRequest) -> ModelChoice:
+        """Return the models to ask: with pictures, those that see come first."""
+        choice = self._choice(request.model)
+        if pictures(request.messages):
+            choice.ask_first(lambda target: self._described(target).images)
+        return choice
 
     def _choice(self, name: str) -> ModelChoice:
         return ModelChoice(name, self.registry, self._retired, self._hosts)
@@ -172,7 +180,7 @@ class ChatClient:
         The last event says how it ended; only cancellation is raised. `raw` collects the bytes of
         the last attempt.
         """
-        choice = self._choice(request.model)
+        choice = self._choice_for(request)
         started = self._now()
         failed = shown = fixed = 0
         adapted: list[ModelNotice] = []

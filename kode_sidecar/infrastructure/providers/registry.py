@@ -1,6 +1,6 @@
 """Finds the models that a name stands for, and which of them their hosts still serve."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -197,6 +197,10 @@ class ModelChoice:
     def targets(self) -> Sequence[Target]:
         """The model to ask now, and those that may be asked instead."""
         return tuple(self._left)
+
+    def ask_first(self, those: Callable[[Target], bool]) -> None:
+        """Ask some models before the others, in the order of the user's list."""
+        self._left = sorted(self._left, key=lambda target: not those(target))
 
     def next_after_unknown(self, listed: Sequence[str] | None) -> bool:
         """Drop a model that its host does not know; return whether another one is left.

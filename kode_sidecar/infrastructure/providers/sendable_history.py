@@ -8,7 +8,8 @@ what is stored and shown stays as it came.
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -142,6 +143,13 @@ class _Pictures:
             parts = tuple(_dropped_note(p) if id(p) in self._dropped else p for p in block.content)
             return block if parts == block.content else replace(block, content=parts)
         return _dropped_note(block) if id(block) in self._dropped else block
+
+
+def pictures(messages: Iterable[Message]) -> int:
+    """Return the number of pictures in messages, those of tools included."""
+    blocks = (block for message in messages for block in message.content)
+    parts = (block.content if isinstance(block, ToolResultBlock) else (block,) for block in blocks)
+    return sum(isinstance(part, ImageBlock) for part in chain.from_iterable(parts))
 
 
 def _kind_of(picture: ImageBlock) -> str:

@@ -167,6 +167,7 @@ class Agent(JobAgent):
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
+            seeing_models=self.seeing_models,
             save_accepted=lambda: self._live.loaded.settings.save_accepted,
         )
 

@@ -212,7 +212,14 @@ class JobAgent:
             returns_thinking=any(model.returns_thinking for model in models),
             late_tools=bool(models[0].late_tools),
             effort_in_prefix=models[0].dialect in ("kimi", "anthropic_messages"),
+            sees=any(model.images for model in models),
         )
+
+    def seeing_models(self) -> Sequence[str]:
+        """Return the models that take pictures, of providers that have a key."""
+        ready = [one for one in self.providers.registry.providers.values() if not one.missing()]
+        models = ((one.name, model) for one in ready for model in one.profile.models)
+        return [f"{name}/{model.id}" for name, model in models if model.images]
 
     def _models(self, name: str) -> Sequence[ModelProfile]:
         if self._chat is not None:
