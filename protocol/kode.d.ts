@@ -722,8 +722,8 @@ export interface ResourceBlock extends BlockBase {
 /**
  * Options of one prompt; saved with it and sent to the model.
  *
- * `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is
- * text that the editor adds to the prompt.
+ * `koding`: the model proposes its answer as an edit of the project's notes (AGENTS.md).
+ * `kodingContext` is text that the editor adds to the prompt.
  */
 export interface TurnOptions {
   koding?: boolean;

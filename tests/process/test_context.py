@@ -420,6 +420,22 @@ async def test_options_are_kept_with_the_prompt_and_told(project: Path) -> None:
         assert wrong.data["details"]["path"] == "$.options.koding"
 
 
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en", "Propose it as an edit of `AGENTS.md`"), ("zh", "的修改提出来")]
+)
+async def test_an_answer_for_the_notes_becomes_a_proposed_hunk(
+    project: Path, locale: str, words: str
+) -> None:  # C7
+    notes = {"action": "create", "path": "AGENTS.md", "content": "# Notes\n"}
+    script = [answer(tool_call("propose_file", notes)), answer(text("I proposed the notes."))]
+    async with sidecar(script, roots=[project], handshake={"locale": locale}) as world:
+        session = await world.session()
+        await world.turn(session, "write it down", options={"koding": True})
+        assert words in said(world.asked(0))[1]
+        (question,) = world.editor.asked
+        assert (question["title"], "+# Notes" in question["diff"]) == ("Create AGENTS.md", True)
+
+
 async def test_cancelling_while_history_is_summed_up_ends_the_turn(project: Path) -> None:  # O8
     responses = [
         answer(text("one " * 900), usage=NEARLY_FULL),

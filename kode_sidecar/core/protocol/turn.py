@@ -14,8 +14,8 @@ from kode_sidecar.core.protocol.session import Mode
 class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Options of one prompt; saved with it and sent to the model.
 
-    `koding`: the answer is meant for the project's notes (AGENTS.md). `koding_context` is text that
-    the editor adds to the prompt.
+    `koding`: the model proposes its answer as an edit of the project's notes (AGENTS.md).
+    `koding_context` is text that the editor adds to the prompt.
     """
 
     koding: bool = False
