@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from protocol.export import SCHEMA_FILE, generate, generated_module
+from protocol.export.hands import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDS = {
@@ -19,6 +20,8 @@ def main() -> None:
     files["kode_sidecar/core/protocol/generated.py"] = generated_module(schema)
     for fold, place in FOLDS.items():
         files[place] = (ROOT / "protocol" / "fold" / fold).read_bytes()
+    readme = (ROOT / "protocol" / "README.md").read_text(encoding="utf-8")
+    files["protocol/README.md"] = with_table(readme, ROOT).encode()
     for name, data in files.items():
         (ROOT / name).write_bytes(data)
         print(name)
