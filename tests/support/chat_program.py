@@ -130,6 +130,10 @@ class Screen:
         """Wait until all texts stand on the screen at once."""
         await self._wait(lambda: all(text in self.display for text in texts), " and ".join(texts))
 
+    async def counts(self, text: str, number: int) -> None:
+        """Wait until a text was printed, or stands on the screen, so many times."""
+        await self._wait(lambda: self.history.count(text) == number, f"{number} × {text}")
+
     async def idle(self) -> None:
         """Wait for the empty line, and nothing running."""
         hints = (f"you › {IDLE}", "你 › 请提问")
