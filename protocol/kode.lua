@@ -25,7 +25,7 @@
 ---@alias kode.ResultStatus 'running'|'ok'|'error'|'cancelled'|'denied'
 
 --- What happens in a session. Ignore types you do not know.
----@alias kode.Event kode.TurnStarted|kode.TurnSteered|kode.TurnCompleted|kode.MessageAdded|kode.MessageCompleted|kode.BlockStarted|kode.BlockCompleted|kode.BlockDropped|kode.ToolProgress|kode.ModelWaiting|kode.ScoutUpdated|kode.ChangeSetUpdated|kode.ChangeSetForming|kode.PermissionRequested|kode.PermissionResolved|kode.AskRequested|kode.AskResolved|kode.DecisionRequested|kode.DecisionResolved|kode.PlanUpdated|kode.FreshnessChanged|kode.ContextCompacted|kode.SessionUpdated|kode.UsageUpdated|kode.BudgetUpdated|kode.Notice
+---@alias kode.Event kode.TurnStarted|kode.TurnSteered|kode.TurnCompleted|kode.MessageAdded|kode.MessageCompleted|kode.BlockStarted|kode.BlockCompleted|kode.BlockDropped|kode.ToolProgress|kode.ModelWaiting|kode.ScoutUpdated|kode.ChangeSetUpdated|kode.ChangeSetForming|kode.PermissionRequested|kode.PermissionResolved|kode.AskRequested|kode.AskResolved|kode.DecisionRequested|kode.DecisionResolved|kode.PlanUpdated|kode.ReviewUpdated|kode.FreshnessChanged|kode.ContextCompacted|kode.SessionUpdated|kode.UsageUpdated|kode.BudgetUpdated|kode.Notice
 
 --- Why a turn ended. After `max_tool_rounds` a turn with empty input goes on; `error` comes with an `ErrorInfo`; `interrupted` means that the process died.
 ---@alias kode.StopReason 'end_turn'|'cancelled'|'max_tool_rounds'|'max_tokens'|'budget'|'refusal'|'error'|'interrupted'
@@ -33,8 +33,8 @@
 --- What answered a question: the user, an earlier answer, the end of the turn, or nobody.
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
---- What a notice is about; methods.md says what each one tells. More may come.
----@alias kode.NoticeCode 'BudgetNear'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PicturesLeftOut'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
+--- What a notice is about; methods.md says what each one means. More may come.
+---@alias kode.NoticeCode 'BudgetNear'|'CommandEnded'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PicturesLeftOut'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.
 ---@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'
@@ -312,6 +312,31 @@
 ---@field skipConflicts? boolean
 ---@field dryRun? boolean
 ---@field direction? 'undo'|'redo'|nil
+
+--- The findings of one session.
+---@class kode.ReviewListParams
+---@field sessionId string
+
+--- The user's word on a finding; the model reads the `reason`.
+---
+--- `dismissed`: on purpose or wrong; `resolved`: done; `open`: look at it again.
+---@class kode.ReviewDecideParams
+---@field sessionId string
+---@field findingId string
+---@field state 'dismissed'|'resolved'|'open'
+---@field reason? string
+
+--- `prompt` is what the user says about the findings, such as "Fix this"; their data go along.
+---
+--- The other members are as in `kode/turn/start`.
+---@class kode.ReviewAskParams
+---@field sessionId string
+---@field findingIds string[]
+---@field prompt string
+---@field mode? kode.Mode|nil
+---@field model? string|nil
+---@field effort? 'off'|'low'|'medium'|'high'|'max'|nil
+---@field clientTurnKey? string|nil
 
 --- `limit` is the number of important files to list, 1 to 100.
 ---@class kode.FreshnessGetParams
@@ -615,7 +640,7 @@
 
 --- `headId` is the message the next turn starts below, `heads` the last of each branch.
 ---
---- Totals are over all branches; `cost` is absent when amounts have different currencies.
+--- Totals are over all branches; `cost` is absent when amounts have different currencies. `commands` run in the background, or did; they end with the session's process.
 ---@class kode.SessionGetResult
 ---@field session kode.SessionView
 ---@field heads string[]
@@ -624,6 +649,7 @@
 ---@field usage kode.Usage
 ---@field cost? kode.Cost
 ---@field costUsd? number
+---@field commands? kode.CommandView[]
 
 --- Token counts; all are always present.
 ---
@@ -643,9 +669,17 @@
 ---@field amount number
 ---@field currency string
 
+--- A command that the model runs in the background. `exitCode` is there once it has one.
+---@class kode.CommandView
+---@field commandId string
+---@field title string
+---@field state 'running'|'exited'|'stopped'|'timed_out'|'too_much_output'|'failed'
+---@field startedAt string
+---@field exitCode? integer
+
 --- A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
 ---
---- In a snapshot `messages` are those of all branches, oldest first; `cursor` means there are more: continue with `kode/message/list` and `all`. `openMessages` are not complete yet and have their blocks so far. `pending` and `asks` wait for the user, `lastTurn` is the end of the newest finished turn, `plan` the model's newest list of steps.
+--- In a snapshot `messages` are those of all branches, oldest first; `cursor` means there are more: continue with `kode/message/list` and `all`. `openMessages` are not complete yet and have their blocks so far. `pending` and `asks` wait for the user, `lastTurn` is the end of the newest finished turn, `plan` the model's newest list of steps, `findings` those of code reviews as `review.updated` last reported them.
 ---@class kode.SessionAttachResult
 ---@field mode 'replay'|'snapshot'
 ---@field seq integer
@@ -664,6 +698,7 @@
 ---@field pending (kode.PermissionRequested|kode.DecisionRequested)[]
 ---@field asks kode.AskRequested[]
 ---@field plan? kode.PlanItem[]
+---@field findings? kode.FindingView[]
 ---@field openBlocks? kode.OpenBlock[]
 
 --- The fields of all events, absent where they do not apply.
@@ -1010,6 +1045,44 @@
 ---@field text string
 ---@field state 'pending'|'in_progress'|'done'
 
+--- All findings of the session's code reviews; they replace those before.
+---
+--- Not stored while a review is `running` and has found these so far: they cannot be decided yet. `toolUseId` is the call that reviews; absent after a decision. `notReviewed` counts the files that nobody looked at; `kode/review/list` names them.
+---@class kode.ReviewUpdated : kode.EventBase
+---@field type 'review.updated'
+---@field toolUseId? string
+---@field running? boolean
+---@field findings kode.FindingView[]
+---@field summary string
+---@field notReviewed integer
+
+--- A finding on the wire, at its place in the editor's text as it is now.
+---
+--- `range` is absent if its lines are no longer there; `reason` is why the user dismissed or resolved it. `news` is what the latest review says of it. `unconfirmed`: nobody could try to refute it. `uri` is empty for a file that no open folder holds.
+---@class kode.FindingView
+---@field findingId string
+---@field uri string
+---@field path string
+---@field range? kode.Range
+---@field severity 'error'|'warning'|'info'|'nit'
+---@field category string
+---@field title string
+---@field explanation string
+---@field quote string
+---@field evidence? kode.FindingPlace[]
+---@field suggestion? string
+---@field state 'open'|'dismissed'|'resolved'|'fixed'
+---@field news 'new'|'stays'|'fixed'
+---@field reason? string
+---@field unconfirmed? boolean
+
+--- Another place that shows the fault, where the review found it.
+---@class kode.FindingPlace
+---@field uri string
+---@field path string
+---@field range kode.Range
+---@field quote string
+
 --- Others changed files that the model has read; the model is notified before its next step.
 ---
 --- Sent once per file until the model has been notified or has read it again.
@@ -1315,6 +1388,12 @@
 ---@class kode.UndoConflict
 ---@field hunkId string
 ---@field diff string
+
+--- All findings at their present places; `notReviewed` is what the latest review left out.
+---@class kode.ReviewListResult
+---@field findings kode.FindingView[]
+---@field summary string
+---@field notReviewed string[]
 
 --- Both lists start with the most recently used file.
 ---

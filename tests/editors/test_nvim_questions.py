@@ -99,7 +99,7 @@ async def test_who_types_on_while_a_question_comes_grants_nothing_and_loses_no_l
         await go_to_question(nvim)
         await nvim.typed("2")
         await nvim.until("Kode.idle() and Kode.said('Done.')")
-        assert await nvim.lua("return Kode.states()") == ["proposed"]
+        assert await nvim.lua("return Kode.states()") == ["applied"]
 
 
 async def test_a_card_takes_keys_once_there_was_time_to_read_it(play: Play) -> None:

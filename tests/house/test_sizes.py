@@ -17,6 +17,7 @@ SMALL = {
     "boot.state_folder": "the same behind each of the three porches",
     "boot.web_setup": "loaded only where the model may read the web",
     "boot.wire_files": "asked by the wire and by the command line",
+    "chat.signals": "what the terminal gets besides what is drawn",
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",

@@ -154,7 +154,7 @@ async def test_a_snapshot_in_a_running_turn_leads_into_the_stream(project: Path)
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert turn.stop_reason == "end_turn"
         assert final_state(fold) == final_state(await world.watch.attach(session.session_id))
-        assert [change_set.state for change_set in fold.change_sets.values()] == ["proposed"]
+        assert [change_set.state for change_set in fold.change_sets.values()] == ["decided"]
 
 
 SENSITIVE = {"path": ".vscode/tasks.json", "edits": [{"old": "{}", "new": '{"a": 1}'}]}
@@ -168,7 +168,7 @@ CHOICE = {"question": "Which one?", "choices": ["this", "that"]}
             "kode/permission/request",
             tool_call("propose_edit", SENSITIVE),
             {"optionId": "allow-once"},
-            "Proposed",
+            "accepted and",
         ),
         ("kode/ask", tool_call("ask_user", CHOICE), {"choices": ["that"]}, "- that"),
     ],

@@ -226,5 +226,5 @@ async def test_a_yes_is_for_what_was_shown(project: Path) -> None:  # W12
         assert "changed while the user was asked" in results[0]
         assert "// 我" not in world.editor.asked[0]["diff"]
         assert "// 我" in world.editor.asked[1]["diff"]
-        assert [hunk.state for hunk in only_change_set(session).hunks()] == ["proposed"]
+        assert [hunk.state for hunk in only_change_set(session).hunks()] == ["applied"]
         assert resolved(world, session) == ["user", "user"]

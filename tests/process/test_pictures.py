@@ -1,7 +1,7 @@
 """A picture reaches a model that sees, or is refused before anything is sent."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ logical_models:
 
 
 @asynccontextmanager
-async def acme(folder: Path) -> AsyncIterator[tuple[RawHttpServer, World]]:
+async def acme(folder: Path) -> AsyncGenerator[tuple[RawHttpServer, World]]:
     home = Path(os.environ["KODE_HOME"])
     home.mkdir(parents=True)
     async with RawHttpServer(says("I see")) as server:

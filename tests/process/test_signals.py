@@ -13,7 +13,7 @@ EDITS = answer(
     tool_call("propose_edit", {"path": "a.py", "edits": [{"old": "n = 1", "new": "n = 2"}]})
 )
 SENSITIVE = answer(
-    tool_call("propose_edit", {"path": ".envrc", "edits": [{"old": "A=1", "new": "A=2"}]})
+    tool_call("propose_edit", {"path": ".vscode/tasks.json", "edits": [{"old": "1", "new": "2"}]})
 )
 DONE = answer(text("ok"))
 
@@ -26,7 +26,8 @@ def wanted(world: World) -> list[tuple[str, str]]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "a.py").write_text("n = 1\n")
-    (tmp_path / ".envrc").write_text("export A=1\n")
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "tasks.json").write_text("1\n")
     return tmp_path
 
 
@@ -67,7 +68,7 @@ async def test_a_call_that_waits_for_decisions_wants_the_user_and_a_stop_does_no
 async def test_what_a_rule_decides_wants_nobody(project: Path) -> None:
     async with sidecar([SENSITIVE, DONE], roots=[project]) as world:
         session = await world.session()
-        rule = {"tool": "propose_edit", "pattern": ".envrc", "effect": "deny"}
+        rule = {"tool": "propose_edit", "pattern": ".vscode/tasks.json", "effect": "deny"}
         params = {"sessionId": session.session_id, **rule}
         await world.client.request("kode/permission/set", params, HANG_SECONDS)
         await world.turn(session, "go")

@@ -79,7 +79,7 @@ async def piped(
         return Piped(child.returncode, out.decode(), err.decode(), model)
 
 
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()][0-9A-B]?)")
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[=>()][0-9A-B]?)")
 IDLE = "ask, or /help"
 """Stands in the empty line while nothing runs."""
 

@@ -61,7 +61,7 @@ SCRIPT: Sequence[RecordedResponse] = (
 
 def lay_out(project: Path) -> dict[str, str]:
     """Make the project, a repository with one commit; return variables for the program."""
-    write(project, FILES)
+    write(project, {**FILES})
     git(project, "init", "-q")
     for name, value in {"user.name": "Lin", "user.email": "lin@example.org"}.items():
         git(project, "config", name, value)

@@ -176,8 +176,13 @@ class LoggedModel:
         def passed() -> int:
             return round((self._clock.monotonic() - begun) * 1000)
 
-        told = {"model": request.model, "asker": request.asker, "messages": len(request.messages)}
-        write("request", **told, prompt_tokens=request.prompt_tokens)
+        write(
+            "request",
+            model=request.model,
+            asker=request.asker,
+            messages=len(request.messages),
+            prompt_tokens=request.prompt_tokens,
+        )
         ended, usage = False, None
         try:
             async with aclosing(self._model.stream(request)) as batches:

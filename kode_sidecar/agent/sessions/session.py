@@ -1,7 +1,7 @@
 """Run one conversation with the user: its tree, its turn, its change sets."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ class Session:
         self._options = new
         self._services = services
         self._budget = services.budgets.model
-        opened = new.opened
+        opened, clock = new.opened, services.clock
         self._records = records = opened.records
         self.conversation = opened.conversation
         self._turn: RunningTurn | None = None
@@ -98,10 +98,8 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._stopped = may_go_on(opened.history.last_turn)
         self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
-        activity = ActivityLog(services.log, services.clock, self.id, self._provider)
-        self.stream = SessionStream(
-            records, services.editor, services.clock, opened.history, activity
-        )
+        activity = ActivityLog(services.log, clock, self.id, self._provider)
+        self.stream = SessionStream(records, services.editor, clock, opened.history, activity)
         self.commands = BackgroundCommands(
             services.clock.timestamp,
             lambda text: self.stream(Notice(code="CommandEnded", message=f"{text}.")),
@@ -173,7 +171,7 @@ class Session:
     async def steer(self, params: TurnSteerParams) -> Release:
         """Save the user's steering for the running turn. Call the result after replying."""
         turn = turn_to_steer(self._turn, params.turn_id)
-        check_is_seen(params.input, turn.context.model, self._services)
+        self._check_is_seen(params.input, turn.context.model)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise invalid_at("$.input", "there is nothing to say. Send text.")
@@ -318,7 +316,7 @@ class Session:
         params, options = with_choices(params, self._options, call)
         model = params.model or options.model
         self._check_may_start(model)
-        check_is_seen(params.input, model, self._services)
+        self._check_is_seen(params.input, model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
         blocks = prompt_blocks(params.input, self._services.new_id)
         place = prompt_place(self.conversation, params.parent_id, params.replaces)
@@ -347,6 +345,9 @@ class Session:
         missing = self._services.model.missing(model)
         if missing is not None:
             raise KodeError(missing.code, missing.message, details=missing.details)
+
+    def _check_is_seen(self, blocks: Sequence[Block], model: str) -> None:
+        check_is_seen(blocks, model, self._services.traits, self._services.seeing_models)
 
     def _check_idle(self) -> None:
         if self._turn is not None:

@@ -2,12 +2,13 @@
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.reminders import EditorNote
 from kode_sidecar.agent.event_log import NewSession
 from kode_sidecar.core.domain.message import (
@@ -26,7 +27,6 @@ from kode_sidecar.core.protocol.turn import ContextInspectParams, TurnOptions, T
 from kode_sidecar.errors import invalid_at
 
 if TYPE_CHECKING:
-    from kode_sidecar.agent.turns.services import SessionServices
     from kode_sidecar.agent.verbs.calls import VerbCall
 
 TITLE_LENGTH = 60
@@ -53,13 +53,15 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
     return tuple(kept)
 
 
-def check_is_seen(blocks: Sequence[Block], model: str, services: "SessionServices") -> None:
+def check_is_seen(
+    blocks: Sequence[Block], model: str, traits: Traits, seeing: Callable[[], Sequence[str]]
+) -> None:
     """Raise KodeError `InvalidParams` for a picture that no model of this name would see."""
     at = next((at for at, one in enumerate(blocks) if isinstance(one, ImageBlock)), None)
-    if at is None or services.traits(model).sees:
+    if at is None or traits(model).sees:
         return
     text = f"{model} reads text only and would not see this picture."
-    models = services.seeing_models()[:_MOST_NAMED]
+    models = seeing()[:_MOST_NAMED]
     could = f"These do: {', '.join(models)}. " if models else "No model with a key of yours does. "
     more = "Choose one, leave the picture out, or say `images: true` of a model in config.yaml."
     raise invalid_at(f"$.input[{at}]", f"{text} {could}{more}")

@@ -36,7 +36,7 @@ from kode_sidecar.infrastructure.providers.error_words import (
 )
 from kode_sidecar.infrastructure.providers.model_names import answers_for, is_family
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_event
-from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER, Hold
+from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER, RequestDelay
 from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal
 from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
 from kode_sidecar.infrastructure.providers.sendable_history import pictures
@@ -287,7 +287,7 @@ def _unseen(request: ModelRequest, model: ModelProfile) -> list[ModelNotice]:
     return [ModelNotice("PicturesLeftOut", text)]
 
 
-def _held(hold: Hold, host: str) -> RequestHeld:
+def _held(hold: RequestDelay, host: str) -> RequestHeld:
     """Return what the user is notified of while a request of ours is not sent yet."""
     if hold.seconds is not None:
         rate = f"allows {hold.per_minute} requests a minute" if hold.per_minute else "asked to wait"

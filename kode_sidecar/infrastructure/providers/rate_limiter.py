@@ -25,7 +25,7 @@ _MAX_RETRIES_OF = {"EmptyAnswer": 2}
 
 
 @dataclass(frozen=True)
-class Hold:
+class RequestDelay:
     """Why a request has to wait: for `seconds` if that is known, for one of `at_once` slots."""
 
     seconds: float | None = None
@@ -52,13 +52,13 @@ class RateLimiter:
         self._not_before = now()
         self._line: deque[asyncio.Event] = deque()
 
-    def hold(self) -> Hold | None:
+    def hold(self) -> RequestDelay | None:
         """Return why a request that comes now has to wait; None if it goes at once."""
         if not self._has_room():
-            return Hold(at_once=self._at_once)
+            return RequestDelay(at_once=self._at_once)
         if (seconds := self._seconds_to_go()) >= _WORTH_SAYING:
-            return Hold(seconds, self._per_minute)
-        return Hold() if self._line else None
+            return RequestDelay(seconds, self._per_minute)
+        return RequestDelay() if self._line else None
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:
@@ -84,7 +84,7 @@ class RateLimiter:
             self._guessed_until = self._now() + _GUESS_HOLDS
 
     def pause(self, seconds: float) -> None:
-        """Hold all requests back for so many seconds."""
+        """RequestDelay all requests back for so many seconds."""
         self._not_before = max(self._not_before, self._now() + seconds)
 
     async def _wait_in_line(self) -> None:

@@ -71,6 +71,7 @@ class AcpEditor(WithoutDocuments):
         self._questions = AcpQuestions(connection, client, session_id)
         self._ends: dict[str, asyncio.Future[TurnCompleted]] = {}
         self._mode = ""
+        self._granted: set[str] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self.flow = connection.flow
@@ -92,6 +93,7 @@ class AcpEditor(WithoutDocuments):
             match event:
                 case TurnStarted():
                     self._mode = event.mode
+                    self._granted.clear()
                 case ChangeSetUpdated():
                     self._ask_about(event)
                 case TurnCompleted():
@@ -133,6 +135,8 @@ class AcpEditor(WithoutDocuments):
         if answer == REJECT_ALWAYS and lasting:
             self._rule(tool, question.subject, "deny")
             return next(one for one, kind in kinds.items() if kind == "reject")
+        if card is not None and answer is not None and kinds.get(answer, "reject") != "reject":
+            self._granted.add(card.id)
         return answer
 
     async def ask_choice(self, question: AskParams) -> Sequence[str]:
@@ -202,6 +206,8 @@ class AcpEditor(WithoutDocuments):
             self._spawn(self._carry_out(params))
 
     async def _answer(self, files: Sequence[FileView], card: Card) -> str | None:
+        if card.id in self._granted:  # the user has already allowed it, as sensitive
+            return "allow_once"
         tool, gate = card.block.name, self.change_sets.permissions
         standing = {gate.standing(tool, file.path, sensitive=_sensitive(file)) for file in files}
         if standing == {"allow"}:

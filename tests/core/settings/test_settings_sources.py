@@ -188,7 +188,7 @@ def test_an_editor_of_tomorrow_may_say_more(home: Path) -> None:
 
 def test_a_wrong_value_of_the_editor_is_a_problem(home: Path) -> None:
     loaded = with_editor(load(home), {"mode": "yolo"})
-    assert loaded.problems == ("editor: `mode`: use one of review, ask, auto, plan",)
+    assert loaded.problems == ("editor: `mode`: use one of review, ask, auto, keep, plan",)
     with pytest.raises(KodeError) as caught:
         loaded.require_valid()
     assert caught.value.code == "ConfigInvalid"

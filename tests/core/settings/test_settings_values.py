@@ -86,7 +86,7 @@ def test_urls_that_do_not(tmp_path: Path, url: str) -> None:
         ("KODE_WINDOW_MESSAGES", "0", "expected `int` >= 1"),
         ("KODE_TEMPERATURE", "nan", "expected `float` >= 0.0"),
         ("KODE_HTTP_TIMEOUT_IDLE", "-1", "expected `float` > 0.0"),
-        ("KODE_MODE", "yolo", "use one of review, ask, auto, plan"),
+        ("KODE_MODE", "yolo", "use one of review, ask, auto, keep, plan"),
         ("KODE_LOCALE", "de", "use one of zh, en"),
         ("KODE_FILE_ENCODING", "klingon", "is no known encoding: use a name such as gbk"),
         ("KODE_FILE_ENCODING", "base64", "is no known encoding: use a name such as gbk"),

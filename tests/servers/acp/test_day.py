@@ -24,4 +24,4 @@ async def test_edit_test_fix_and_commit(tmp_path: Path, monkeypatch: pytest.Monk
         is_done(world.project, results(world.asked()))
         is_committed(world.project)
         await client.prompt(session_id, "/keep")
-        assert "Kept 4 edits." in str(client.updates[-1])
+        assert "Kept 5 edits." in str(client.updates[-1])

@@ -19,7 +19,7 @@ ASKED = "anything else = no:"
 
 async def test_edit_test_fix_and_commit(tmp_path: Path) -> None:
     known = lay_out(tmp_path)
-    async with at_terminal(tmp_path, SCRIPT, **known) as screen:
+    async with at_terminal(tmp_path, SCRIPT, PATH=known["PATH"]) as screen:
         screen.type("/mode keep\n")  # chosen once
         await screen.shows("the next turns have the mode keep")
         screen.type(f"{PROMPT}\n")
@@ -27,8 +27,8 @@ async def test_edit_test_fix_and_commit(tmp_path: Path) -> None:
             await screen.counts(ASKED, number)
             assert question in screen.history
             screen.type("y\n")
-        await screen.shows("Done. 完成", "4 hunk(s) are applied and saved: /keep")
+        await screen.shows("Done. 完成", "5 hunk(s) are applied and saved: /keep")
         is_done(tmp_path, results(screen.model.chats[-1].body))
         is_committed(tmp_path)
         screen.type("/keep\n")
-        await screen.shows("applied: 4")
+        await screen.shows("applied: 5")

@@ -33,7 +33,7 @@ async def test_a_question_and_the_end_of_a_turn_call_the_user(tmp_path: Path) ->
         screen.type("go\n")
         await screen.shows("Where to?", "1  here")
         screen.type("1\n")
-        await screen.idle()
+        await screen.until("turn ended: done")
         assert states(screen) == [
             "working",
             "blocked:kind=question Where to?",
@@ -46,8 +46,7 @@ async def test_a_question_and_the_end_of_a_turn_call_the_user(tmp_path: Path) ->
 async def test_a_failure_says_what_is_wrong(tmp_path: Path) -> None:
     async with at_terminal(tmp_path, [failure(400, "bad", "no such tea")]) as screen:
         screen.type("go\n")
-        await screen.shows("no such tea")
-        await screen.idle()
+        await screen.until("turn ended: ")
         (called,) = calls(screen)
         assert "no such tea" in called
         assert states(screen)[1].startswith("error ")
@@ -57,5 +56,6 @@ async def test_a_failure_says_what_is_wrong(tmp_path: Path) -> None:
 async def test_the_user_says_which_signals(tmp_path: Path, how: str, bells: int) -> None:
     async with at_terminal(tmp_path, [answer(text("ok"))], KODE_SIGNALS=how) as screen:
         screen.type("go\n")
+        await screen.until("turn ended: done")
         await screen.idle()
         assert (calls(screen), states(screen), screen.all.count("\x07")) == ([], [], bells)
