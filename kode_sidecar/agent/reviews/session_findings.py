@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kode_sidecar.agent.context.agents import REVIEWER
 from kode_sidecar.agent.reviews.record import (
     ReviewRecord,
     followed,
@@ -16,6 +17,7 @@ from kode_sidecar.agent.reviews.record import (
     save_review,
     with_decision,
 )
+from kode_sidecar.agent.verbs.calls import VerbCall
 from kode_sidecar.core.domain.agent_event import Event, ReviewUpdated
 from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.domain.finding import (
@@ -74,8 +76,12 @@ class SessionFindings:
             )
         )
 
-    def question(self, params: ReviewAskParams) -> TurnStartParams:
-        """Return the turn about some findings. Raises KodeError `InvalidParams`."""
+    def question(self, params: ReviewAskParams) -> tuple[TurnStartParams, VerbCall]:
+        """Return the turn about some findings, and what the model gets beside the prompt.
+
+        The agent is that of the review: another one has other tools, and its host would have to
+        read the conversation anew. Raises KodeError `InvalidParams`.
+        """
         record = followed(read_review(self.folder) or ReviewRecord(), self._text_of)
         by_id = {one.id: one for one in record.findings}
         unknown = [name for name in params.finding_ids if name not in by_id]
@@ -86,14 +92,16 @@ class SessionFindings:
         lines = [
             msgspec.json.encode(by_id[name]).decode() for name in dict.fromkeys(params.finding_ids)
         ]
-        return TurnStartParams(
+        call = VerbCall("", "\n".join([_HEAD, *lines]), agent=REVIEWER.name)
+        asked = TurnStartParams(
             session_id=params.session_id,
-            input=(TextBlock(text=params.prompt), TextBlock(text="\n".join([_HEAD, *lines]))),
+            input=(TextBlock(text=params.prompt),),
             mode=params.mode,
             model=params.model,
             effort=params.effort,
             client_turn_key=params.client_turn_key,
         )
+        return asked, call
 
     def _views(self, record: ReviewRecord) -> tuple[FindingView, ...]:
         now = followed(record, self._text_of)

@@ -72,7 +72,7 @@ from kode_sidecar.infrastructure.records.spending import Totals
 
 if TYPE_CHECKING:  # only sessions with reviews need them
     from kode_sidecar.agent.reviews import SessionFindings
-    from kode_sidecar.core.protocol.review import ReviewDecideParams
+    from kode_sidecar.agent.verbs.calls import VerbCall
 
 Release = Callable[[], None]
 
@@ -155,18 +155,17 @@ class Session:
 
         return SessionFindings(self._records.folder, self._services.workspace, self.stream)
 
-    async def decide_finding(self, params: "ReviewDecideParams") -> Release:
-        """Save the user's word on a finding. Call the result after replying. Raises KodeError."""
-        async with self.stream.saving():
-            self.findings.decide(params.finding_id, params.state, params.reason)
-        return self.stream.release
+    async def start_turn(
+        self, params: TurnStartParams, call: "VerbCall | None" = None
+    ) -> tuple[TurnStartResult, Release]:
+        """Save a prompt and start its turn. Call the second value after replying.
 
-    async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
-        """Save a prompt and start its turn. Call the second value after replying."""
+        `call` is what goes with the prompt, where its text does not name it.
+        """
         async with self._turn_keys.starting(params.client_turn_key) as known:
             if known is not None:
                 return msgspec.structs.replace(known, deduplicated=True), lambda: None
-            return await self._start_turn(params), self.stream.release
+            return await self._start_turn(params, call), self.stream.release
 
     async def steer(self, params: TurnSteerParams) -> Release:
         """Save the user's steering for the running turn. Call the result after replying."""
@@ -309,10 +308,12 @@ class Session:
         await self.close()
         self._records.close()
 
-    async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
+    async def _start_turn(
+        self, params: TurnStartParams, call: "VerbCall | None"
+    ) -> TurnStartResult:
         """Save a prompt and start its turn; on success the stream is held for the reply."""
         budget = await self._services.budgets.limits(params.budget)
-        call = await self._services.call_verb(params.input)
+        call = call or await self._services.call_verb(params.input)
         params, options = with_choices(params, self._options, call)
         model = params.model or options.model
         self._check_may_start(model)

@@ -30,6 +30,7 @@ from kode_sidecar.core.protocol.documents import (
 from kode_sidecar.core.protocol.methods import METHODS
 from kode_sidecar.core.protocol.process import Empty, PingParams, PingResult
 from kode_sidecar.core.protocol.questions import PermissionListResult, PermissionSetParams
+from kode_sidecar.core.protocol.review import ReviewDecideParams
 from kode_sidecar.core.protocol.turn import TurnCancelParams, TurnCancelResult
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.servers.lsp.connection import Connection
@@ -138,11 +139,11 @@ class SessionHandlers:
             "kode/changeSet/undo": self._undo,
             "kode/review/list": of_session(lambda session, _: session.findings.list()),
             "kode/review/decide": of_session(
-                lambda session, params: _done(session.decide_finding(params))
+                lambda session, params: _done(_decide_finding(session, params))
             ),
             "kode/review/ask": of_session(
                 lambda session, params: _answered(
-                    session.start_turn(session.findings.question(params))
+                    session.start_turn(*session.findings.question(params))
                 )
             ),
             "kode/freshness/get": of_session(
@@ -177,6 +178,13 @@ class SessionHandlers:
 
 def _cancel(session: "Session", params: TurnCancelParams) -> TurnCancelResult:
     return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+
+
+async def _decide_finding(session: "Session", params: ReviewDecideParams) -> Callable[[], None]:
+    """Save the user's word on a finding. Call the result after replying. Raises KodeError."""
+    async with session.stream.saving():
+        session.findings.decide(params.finding_id, params.state, params.reason)
+    return session.stream.release
 
 
 def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:

@@ -29,6 +29,7 @@ from kode_sidecar.servers.plain.trust import TrustQuestion
 
 if TYPE_CHECKING:  # loaded with the agent
     from kode_sidecar.agent.sessions.session import Session
+    from kode_sidecar.agent.verbs.calls import VerbCall
 
 _MOST_NAMED_FILES = 4
 
@@ -111,9 +112,14 @@ class Chats:
             return
         await self._start([text_block(text)], None)
 
-    async def prompt(self, blocks: Sequence[PromptBlock], shown: str) -> None:
-        """Ask in the current conversation; `shown` stands for the prompt in its document."""
-        await self._start(blocks, shown)
+    async def prompt(
+        self, blocks: Sequence[PromptBlock], shown: str, call: "VerbCall | None" = None
+    ) -> None:
+        """Ask in the current conversation; `shown` stands for the prompt in its document.
+
+        `call` is what goes with the prompt, where its text does not name it.
+        """
+        await self._start(blocks, shown, call)
         chat = self._current
         if chat is not None and not chat.document.is_open:
             await self._messages.show_document(chat.document.uri, focus=False)
@@ -146,18 +152,21 @@ class Chats:
         for chat in self._all.values():
             chat.document.close()
 
-    async def _start(self, blocks: Sequence[PromptBlock], shown: str | None) -> None:
+    async def _start(
+        self, blocks: Sequence[PromptBlock], shown: str | None, call: "VerbCall | None" = None
+    ) -> None:
         """Start a turn, or steer the one that runs."""
         await self._trust.ask_once()
         session = await self.session()
         chat = self._all[session.id]
         running = session.active_turn_id
         if running is not None:
-            steer = TurnSteerParams(session_id=session.id, turn_id=running, input=tuple(blocks))
+            told = (*blocks, *([text_block(call.text)] if call is not None else ()))
+            steer = TurnSteerParams(session_id=session.id, turn_id=running, input=told)
             (await session.steer(steer))()
             return
         params = TurnStartParams(session_id=session.id, input=tuple(blocks))
-        _, release = await session.start_turn(params)
+        _, release = await session.start_turn(params, call)
         chat.begin(shown)
         release()
         self._hunks.include(session.id)

@@ -10,7 +10,7 @@ from kode_sidecar.core.domain.change_set import Range
 from kode_sidecar.core.domain.message import PromptBlock
 from kode_sidecar.core.protocol.handshake import PLAIN_COMMANDS, as_object
 from kode_sidecar.core.protocol.process import ModelsListResult
-from kode_sidecar.core.protocol.review import ReviewAskParams, ReviewDecideParams, UserState
+from kode_sidecar.core.protocol.review import ReviewAskParams, UserState
 from kode_sidecar.core.protocol.session import SessionListParams, SessionUpdateParams
 from kode_sidecar.core.text.shown_text import cut_line, one_line
 from kode_sidecar.errors import KodeError, invalid_at
@@ -213,8 +213,8 @@ class PlainCommands:
         if word in ("fix", "explain"):
             prompt = more or self._texts(f"ask_{word}")
             asked = ReviewAskParams(session_id=session.id, finding_ids=(name,), prompt=prompt)
-            blocks = session.findings.question(asked).input
-            await self._chats.prompt(blocks, f"{prompt} ({name})")
+            params, call = session.findings.question(asked)
+            await self._chats.prompt(params.input, f"{prompt} ({name})", call)
             return
         states: dict[str, UserState] = {
             "dismiss": "dismissed",
@@ -229,10 +229,9 @@ class PlainCommands:
             more = await self._editor.choose(self._texts("why_dismiss", name=name), reasons) or ""
             if not more:
                 return
-        decided = ReviewDecideParams(
-            session_id=session.id, finding_id=name, state=states[word], reason=more
-        )
-        (await session.decide_finding(decided))()
+        async with session.stream.saving():
+            session.findings.decide(name, states[word], more)
+        session.stream.release()
 
     def _selected(self, place: Place | None) -> list[PromptBlock]:
         document = self._documents.get(place.uri) if place is not None else None

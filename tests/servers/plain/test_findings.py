@@ -34,7 +34,7 @@ async def test_findings_are_fixed_explained_and_dismissed_by_code_actions(tmp_pa
         ]
         await stock.choose(actions, "explain: The last")
         await stock.until(lambda: stock.chat_has("It leaves the last one out.\n\n## You"))
-        assert "total([1]) is 0." in str(stock.world.asked()["messages"][-1]["content"])
+        assert "total([1]) is 0." in str(stock.world.asked()["messages"][-2]["content"])
 
         stock.answers.append("It is on purpose")
         await stock.choose(await stock.actions(buffer.uri, 5, 5), "dismiss: No type")
