@@ -25,6 +25,7 @@ class ChatFindings:
     def show(self, event: Json) -> None:
         """List what an event or an answer says is open, the files in their order."""
         shown = [one for one in event["findings"] if one["state"] == "open" and "range" in one]
+        self.terminal.line()
         for path in dict.fromkeys(one["path"] for one in shown):
             self.terminal.line(one_line(path), "bold")
             for one in (one for one in shown if one["path"] == path):

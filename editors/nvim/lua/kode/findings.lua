@@ -55,7 +55,7 @@ function M.list()
     return tell('no review found anything that is still open')
   end
   vim.fn.setqflist({}, ' ', { title = 'kode: findings', items = items })
-  vim.cmd('copen')
+  vim.cmd('botright copen')
 end
 
 --- Go to the finding after the cursor, or before it, over all files.
