@@ -156,3 +156,20 @@ async def test_a_stopped_review_ends_at_once(project: Path) -> None:
         )
         end = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert end.stop_reason == "cancelled"
+
+
+async def test_a_reader_sees_the_diff_of_its_part_only(project: Path) -> None:
+    for number in range(9):
+        (project / f"n{number:02}.py").write_bytes(b"x = 1\n")
+    async with sidecar(model=reviewing_model(reviews(), lambda _: []), roots=[project]) as world:
+        session = await world.session(agent="reviewer")
+        await review(world, session)
+        shown = [
+            one["content"]
+            for chat in world.model.chats
+            for one in chat.body["messages"]
+            if one["role"] == "tool" and "files, +" in one["content"]
+        ]
+        heads = [[line for line in text.splitlines() if line[:3] == "## "] for text in shown]
+        assert sorted(len(lines) for lines in heads) == [2, 8]
+        assert sum("app.py" in line for lines in heads for line in lines) == 1

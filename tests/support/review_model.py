@@ -55,7 +55,10 @@ def reviewing(
         if number == 0:
             looks = [tool_call("read_file", {"path": "app.py"})]
             if "changes" in tool_names(body):
-                looks.append(tool_call("changes", {}))
+                (line,) = (one for one in asked.splitlines() if "Call `changes`" in one)
+                looks.append(
+                    tool_call("changes", json.loads(line[line.index("{") :].split(" to ")[0]))
+                )
             return answer(*looks)
         if number > 1:
             return failure(400, "recording_exhausted", "asked too often")

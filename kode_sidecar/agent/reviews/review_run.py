@@ -101,6 +101,7 @@ class ReviewRun:
         self._found = found
         self._on_purpose = on_purpose
         self._nits = nits
+        self._view = place.view
         self.done = Reviewed()
         self._waiting: list[list[DiffedFile]] = []
         self._places = asyncio.Semaphore(MAX_TASKS)
@@ -108,6 +109,7 @@ class ReviewRun:
     async def begin(self) -> None:
         """Find out what changed, and split it into parts. Raises KodeError."""
         changed = await self._place.view.list(self._params)
+        self._view = self._place.view.knowing(self._params, changed)
         self._name_left_out(changed)
         limits = self._services.limits
         parts = parts_of(changed.files, limits)
@@ -164,7 +166,7 @@ class ReviewRun:
         names = [file.path for file in part]
         asked = msgspec.structs.replace(self._params, paths=names)
         task = ExploreTask(title=_title(names), question=self._question(asked))
-        tools = (changes_tool(self._place.view), *self._place.reading())
+        tools = (changes_tool(self._view), *self._place.reading())
         reported: list[ReportedFinding] = []
         request = self._request(tools, lambda end: report_review_tool(reported.extend, end))
         note = await _send(self._services.find, task, request)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from kode_sidecar.agent.tools.changed_files import (
     ChangedFiles,
@@ -62,9 +62,20 @@ class ChangesView:
 
     def __init__(self, workspace: Workspace, reader: ChangeReader, files: SessionFileView) -> None:
         self._workspace, self._reader, self._files = workspace, reader, files
+        self._known: tuple[ChangesParams, ChangedFiles] | None = None
+
+    def knowing(self, params: ChangesParams, changed: ChangedFiles) -> "ChangesView":
+        """Return a view that has listed these changes: Git is not asked again for some of them."""
+        view = ChangesView(self._workspace, self._reader, self._files)
+        view._known = _without_paths(params), changed
+        return view
 
     async def list(self, params: ChangesParams) -> ChangedFiles:
         """Return the files that changed. Raises KodeError."""
+        if self._known is not None and self._known[0] == _without_paths(params):
+            by_path = {file.path: file for file in self._known[1].files}
+            if params.paths and by_path.keys() >= set(params.paths):
+                return ChangedFiles([by_path[path] for path in sorted(set(params.paths))])
         match params.of:
             case "file":
                 return self._whole_files(params)
@@ -217,6 +228,10 @@ def _heading(file: DiffedFile) -> str:
     moved = f", renamed from {file.old_path}" if file.old_path else ""
     remark = f", {file.remark}" if file.remark else ""
     return f"## {file.path} (+{file.added} −{file.removed}{moved}{remark})"
+
+
+def _without_paths(params: ChangesParams) -> ChangesParams:
+    return structs.replace(params, paths=[], first=1)
 
 
 def _wanted(scope: ChangeScope, params: ChangesParams) -> Wanted:
