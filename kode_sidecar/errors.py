@@ -57,6 +57,8 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "EmptyAnswer": (INTERNAL_ERROR, "provider", True),
     "QuotaExceeded": (INTERNAL_ERROR, "provider", False),
     "BudgetReached": (INTERNAL_ERROR, "config", False),
+    "GoalNotReached": (INTERNAL_ERROR, "engine", False),
+    "Repeating": (INTERNAL_ERROR, "engine", False),
     "UnknownTool": (INTERNAL_ERROR, "tool", False),
     "InvalidArguments": (INTERNAL_ERROR, "tool", False),
     "ToolFailed": (INTERNAL_ERROR, "tool", False),

@@ -326,6 +326,8 @@ export interface KodeErrors {
   EmptyAnswer: -32603;
   QuotaExceeded: -32603;
   BudgetReached: -32603;
+  GoalNotReached: -32603;
+  Repeating: -32603;
   UnknownTool: -32603;
   InvalidArguments: -32603;
   ToolFailed: -32603;
@@ -427,6 +429,7 @@ export type NoticeCode =
   | "CompactingContext"
   | "CompactionFailed"
   | "EffortChanged"
+  | "GoalChecked"
   | "LeftOut"
   | "MemoryUnavailable"
   | "MessagesLost"
@@ -489,6 +492,8 @@ export type ErrorCode =
   | "EmptyAnswer"
   | "QuotaExceeded"
   | "BudgetReached"
+  | "GoalNotReached"
+  | "Repeating"
   | "UnknownTool"
   | "InvalidArguments"
   | "ToolFailed"
@@ -648,7 +653,9 @@ export interface SessionExportParams {
  * same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for
  * this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is
  * how hard the model thinks: `kode/models/list` lists what a model supports, and the
- * nearest one is requested. `meta` and `options` are saved in the prompt's `meta`.
+ * nearest one is requested. `meta` and `options` are saved in the prompt's `meta`. With a
+ * `goal` the turn goes on until it is reached, or ends with the error `GoalNotReached`; an
+ * empty `input` goes on with it.
  */
 export interface TurnStartParams {
   sessionId: string;
@@ -661,6 +668,7 @@ export interface TurnStartParams {
   effort?: "off" | "low" | "medium" | "high" | "max" | null;
   options?: TurnOptions | null;
   budget?: Budget | null;
+  goal?: Goal | null;
   meta?: { [name: string]: unknown };
 }
 
@@ -740,6 +748,20 @@ export interface Budget {
   turn?: number | null;
   session?: number | null;
   day?: number | null;
+}
+
+/**
+ * What a turn goes on for, until it is so; it ends after so many `rounds` or `seconds`.
+ *
+ * `command`, words without a shell, has exited with 0 in `folder` after the last edit; the
+ * file `deliverable` is there and not empty.
+ */
+export interface Goal {
+  command?: string[];
+  folder?: string;
+  deliverable?: string;
+  rounds?: number;
+  seconds?: number | null;
 }
 
 /** Cancel the running turn; with `turnId` only if it is that one. */

@@ -34,10 +34,10 @@
 ---@alias kode.ResolvedBy 'user'|'policy'|'cancel'|'timeout'
 
 --- What a notice is about; methods.md says what each one means. More may come.
----@alias kode.NoticeCode 'BudgetNear'|'CommandEnded'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PicturesLeftOut'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
+---@alias kode.NoticeCode 'BudgetNear'|'CommandEnded'|'CompactingContext'|'CompactionFailed'|'EffortChanged'|'GoalChecked'|'LeftOut'|'MemoryUnavailable'|'MessagesLost'|'ModelRetired'|'NoFolder'|'NotSaved'|'PicturesLeftOut'|'PromptCut'|'PromptLeftOut'|'ReadAnew'|'RequestAdapted'|'RuleNotSaved'|'SamplingDropped'|'ServerFailed'|'StreamDamaged'|'StreamUnmarkedEnd'|'ToolChoiceDropped'|'ToolsLeftOut'
 
 --- The names in the table of errors. More may come.
----@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'
+---@alias kode.ErrorCode 'ParseError'|'InvalidRequest'|'MethodNotFound'|'InvalidParams'|'InternalError'|'NotInitialized'|'RequestCancelled'|'SessionNotFound'|'MessageNotFound'|'TurnActive'|'NoActiveTurn'|'TurnMismatch'|'StaleBase'|'ChangeSetClosed'|'HunkConflict'|'Overloaded'|'Denied'|'Provider'|'RateLimited'|'ContextOverflow'|'AuthRequired'|'CapabilityMissing'|'PathOutsideRoots'|'TooLarge'|'ReplayGap'|'ReadOnly'|'ConfigInvalid'|'Unencodable'|'UnsupportedVersion'|'Storage'|'ChangeSetNotFound'|'BlobNotFound'|'MemoryNotFound'|'RunNotFound'|'Network'|'ModelNotFound'|'ContentFiltered'|'IncompleteAnswer'|'EmptyAnswer'|'QuotaExceeded'|'BudgetReached'|'GoalNotReached'|'Repeating'|'UnknownTool'|'InvalidArguments'|'ToolFailed'|'Cancelled'|'NotFound'|'NotEditable'|'Unsynced'|'SkillNotFound'|'SkillInvalid'|'MemoryRefused'|'MemoryUnavailable'|'RunTimedOut'|'RunDied'|'DeliverableMissing'
 
 --- How urgent a notice is.
 ---@alias kode.NoticeLevel 'info'|'warning'|'error'
@@ -125,7 +125,7 @@
 ---
 --- A first text that begins with `/name` of `kode/verbs/list` calls that verb: the model gets its text before the prompt. All other prompts are text, also those that begin with a slash.
 ---
---- An empty `input` continues after `max_tool_rounds`. The same `clientTurnKey` returns the same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta` and `options` are saved in the prompt's `meta`.
+--- An empty `input` continues after `max_tool_rounds`. The same `clientTurnKey` returns the same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta` and `options` are saved in the prompt's `meta`. With a `goal` the turn goes on until it is reached, or ends with the error `GoalNotReached`; an empty `input` goes on with it.
 ---@class kode.TurnStartParams
 ---@field sessionId string
 ---@field input kode.PromptBlock[]
@@ -137,6 +137,7 @@
 ---@field effort? 'off'|'low'|'medium'|'high'|'max'|nil
 ---@field options? kode.TurnOptions|nil
 ---@field budget? kode.Budget|nil
+---@field goal? kode.Goal|nil
 ---@field meta? table<string, any>
 
 --- The fields of every content block. `id` is the `blockId` of events and deltas.
@@ -195,6 +196,16 @@
 ---@field turn? number|nil
 ---@field session? number|nil
 ---@field day? number|nil
+
+--- What a turn goes on for, until it is so; it ends after so many `rounds` or `seconds`.
+---
+--- `command`, words without a shell, has exited with 0 in `folder` after the last edit; the file `deliverable` is there and not empty.
+---@class kode.Goal
+---@field command? string[]
+---@field folder? string
+---@field deliverable? string
+---@field rounds? integer
+---@field seconds? integer|nil
 
 --- Cancel the running turn; with `turnId` only if it is that one.
 ---@class kode.TurnCancelParams

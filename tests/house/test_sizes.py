@@ -21,6 +21,7 @@ SMALL = {
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",
+    "kernel.repeats": "a rule of its own: the runner counts by it, the loop ends by it",
     "plain.features": "the only one that loads pygls",
     "protocol.method": "below both tables of methods",
     "records.message_storage": "above both stores, neither of which knows the other",

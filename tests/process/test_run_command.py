@@ -18,6 +18,7 @@ from kode_sidecar.core.text.yaml_text import read_yaml
 from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from kode_sidecar.jobs.run.run_config import parse_run_config
 from kode_sidecar.terminal.cli.run import TEMPLATE
+from tests.process.test_goals import FLAKY
 from tests.support.headless_world import HEAD, SCRIPTED, RunFiles, call
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import PROGRAM, ROOT
@@ -98,6 +99,29 @@ async def test_a_job_goes_on_where_nobody_reads_its_progress(tmp_path: Path) -> 
     os.close(writer)
     done = await finish(child)
     assert (done.code, "completed" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(("rounds", "state"), [(6, "completed"), (3, "failed")])
+async def test_a_job_goes_on_until_a_flaky_test_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int, state: str
+) -> None:
+    """The goal of a session, by the same code: it passes in its sixth run."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "flaky.py").write_text(FLAKY)
+    shell = "tools: {shell: {enabled: true, allow: [[python]]}}\n"
+    goal = f"goal: {{command: [python, flaky.py], rounds: {rounds}}}\n"
+    write_job(tmp_path, f"{HEAD}{shell}{goal}")
+    check = tool_call("run_command", {"argv": ["python", "flaky.py"], "cwd": "workspace"})
+    async with model(*[answer(check), answer(text("Done."))] * 6) as host:
+        done = await kode(
+            *("run", "--config", "job.yaml", "--prompt", "go", "--workspace", "project"),
+            cwd=tmp_path,
+            url=host.base_url,
+        )
+        assert (done.code == 0) == (state == "completed"), done.out + done.err
+        assert len(host.chats) == 2 * rounds
+    assert ("GoalNotReached" in done.out + done.err) == (state == "failed")
 
 
 async def test_a_run_against_a_host(tmp_path: Path) -> None:

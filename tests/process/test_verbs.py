@@ -22,7 +22,7 @@ from tests.support.skill_files import write_skill
 
 pytestmark = pytest.mark.program
 
-BUILT_IN = ["ask", "commit", "doc", "explain", "fix", "init", "refactor", "review", "tests"]
+BUILT_IN = ["ask", "commit", "doc", "explain", "fix", "goal", "init", "refactor", "review", "tests"]
 
 
 @pytest.fixture(autouse=True)

@@ -45,7 +45,6 @@ from kode_sidecar.agent.turns import (
     write_opening,
 )
 from kode_sidecar.core.domain.agent_event import (
-    Notice,
     SessionUpdated,
     TurnCompleted,
     TurnSteered,
@@ -100,10 +99,7 @@ class Session:
         self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
         activity = ActivityLog(services.log, clock, self.id, self._provider)
         self.stream = SessionStream(records, services.editor, clock, opened.history, activity)
-        self.commands = BackgroundCommands(
-            services.clock.timestamp,
-            lambda text: self.stream(Notice(code="CommandEnded", message=f"{text}.")),
-        )
+        self.commands = BackgroundCommands(services.clock.timestamp, self.stream)
         self.change_sets = ChangeSets(
             session_id=self.id,
             workspace=services.workspace,
@@ -324,6 +320,7 @@ class Session:
         if not blocks:
             check_may_go_on(self.conversation, place.parent_id, stopped=self._stopped)
         turn = self._new_turn(options, params, place.parent_id)
+        turn.goal = self._setup.goal(params.goal, turn.context, going_on=not blocks)
         self._budget.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
             async with self.stream.saving():

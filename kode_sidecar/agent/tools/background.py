@@ -13,6 +13,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.agent.tools.command_text import how_it_ended, shown_output
+from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
@@ -114,6 +115,7 @@ class BackgroundCommand:
             summary=summary,
             content=without_controls(f"[{summary} · {seconds:.1f} s]\n{text}"),
             data={"state": self.state, "exitCode": self.exit_code},
+            polls=running,
             artifacts=(kept.ref,) if kept else (),
             whole=kept,
             error=None if ok else failure("ToolFailed", f"{summary}.", reason=self.state),
@@ -132,11 +134,11 @@ class BackgroundCommand:
 
 
 class BackgroundCommands:
-    """The commands of one session. `notify` reports an end to the user; `now` is the time."""
+    """The commands of one session. `emit` reports an end to the user; `now` is the time."""
 
-    def __init__(self, now: Callable[[], str], notify: Callable[[str], object]) -> None:
+    def __init__(self, now: Callable[[], str], emit: Callable[[Notice], object]) -> None:
         self._now = now
-        self._notify = notify
+        self._emit = emit
         self._number = 0
         self._commands: dict[str, BackgroundCommand] = {}
         self._told: list[BackgroundCommand] = []
@@ -220,7 +222,8 @@ class BackgroundCommands:
         else:
             how = how_it_ended(end, wanted.limits)
             command.end(end.ended, how, end.exit_code, keep)
-        self._notify(f"The background command {command.name} {command.how}")
+        text = f"The background command {command.name} {command.how}."
+        self._emit(Notice(code="CommandEnded", message=text))
 
     def _forget_oldest(self) -> None:
         ended = [one.id for one in self._commands.values() if one.state != "running"]

@@ -297,6 +297,7 @@ def _outcome(
         ok=ok,
         summary=summary,
         content=without_controls(f"{head}\n{text or '(no output)'}"),
+        unchanging=f"{summary}\n{text}",
         data={"exitCode": end.exit_code, "ended": end.ended, "outputBytes": len(end.output)},
         artifacts=(kept.ref,) if kept else (),
         whole=kept,

@@ -11,6 +11,7 @@ import msgspec
 from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.reminders import EditorNote
 from kode_sidecar.agent.event_log import NewSession
+from kode_sidecar.agent.turns.goal import check_goal
 from kode_sidecar.core.domain.message import (
     NEW_TOOLS,
     OUR_ORIGINS,
@@ -87,8 +88,10 @@ def with_choices(
     """The params and options of a turn, with what the called verb chooses.
 
     They come before the client's, which it may send with every turn. Raises KodeError
-    `ConfigInvalid` if there is no such agent.
+    `ConfigInvalid` if there is no such agent, `InvalidParams` for a goal that cannot be checked.
     """
+    if isinstance(params, TurnStartParams):
+        check_goal(params.goal)
     if call is None:
         return params, options
     chosen = msgspec.structs.replace(
@@ -97,6 +100,9 @@ def with_choices(
         model=call.model or params.model,
         effort=call.effort or params.effort,
     )
+    if call.goal is not None and isinstance(chosen, TurnStartParams):
+        chosen = msgspec.structs.replace(chosen, goal=call.goal)
+        check_goal(chosen.goal)
     if call.agent is None:
         return chosen, options
     return chosen, replace(options, agent=options.defaults.profile(call.agent))

@@ -19,6 +19,7 @@ from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.tools.background import BackgroundCommands
 from kode_sidecar.agent.turns.compactor import Compactor
 from kode_sidecar.agent.turns.context import TokenMeter, TurnContext
+from kode_sidecar.agent.turns.goal import GoalCheck, GoalProgress, goal_on, goal_words, with_goal
 from kode_sidecar.agent.turns.inspection import edit_result, inspection, left_out, unwritten
 from kode_sidecar.agent.turns.prefix import FixedPrefix
 from kode_sidecar.agent.turns.prompt import (
@@ -42,6 +43,7 @@ from kode_sidecar.core.protocol.turn import (
     ContextEditResult,
     ContextInspectParams,
     ContextInspectResult,
+    Goal,
     ToolsListResult,
     ToolView,
     TurnOptions,
@@ -149,6 +151,27 @@ class TurnSetup:
             sending=lambda fitted: self._rereading.before_sending(
                 turn_id, fitted, self._ids_on_path
             ),
+        )
+
+    def goal(self, goal: Goal | None, context: TurnContext, *, going_on: bool) -> GoalCheck | None:
+        """Return the check of the goal that a turn has, or goes on with."""
+        path = self._conversation.path(context.leaf_id) if going_on else ()
+        progress = goal_on(path) if goal is None else GoalProgress(goal)
+        if progress is None:
+            return None
+        services, turn_id = self._services, context.turn_id
+        began = services.clock.monotonic()
+
+        def notify(text: str) -> None:
+            self._stream(Notice(turn_id=turn_id, code="GoalChecked", message=text))
+
+        return GoalCheck(
+            progress,
+            path,
+            lambda: context.messages,
+            services.workspace,
+            lambda: services.clock.monotonic() - began,
+            notify,
         )
 
     def tell_no_folder(self, turn_id: str) -> None:
@@ -299,13 +322,14 @@ class TurnSetup:
         The opening says which tools the session did not offer at first. `told` is as in `opening`.
         """
         context = turn.context
-        meta = with_turn_key(params.meta, params.client_turn_key)
+        meta = with_goal(with_turn_key(params.meta, params.client_turn_key), params.goal)
         before = self._prefix.fix(context, self.tools(turn.options, turn.mode, context))
         now = self._records.prefix
         assert now is not None, "it was fixed just now"
         if any(message.role == "assistant" for message in context.shown):
             self._rereading.expect(why_anew(before, now, self._services.traits(context.model)))
-        opening = self.opening(context, told, blocks, meta, params.options)
+        goal = None if params.goal is None else goal_words(params.goal)
+        opening = self.opening(context, [*told, goal], blocks, meta, params.options)
         came = self._prefix.late_tools(context)
         if opening and came:
             first = opening[0]

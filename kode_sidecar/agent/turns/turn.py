@@ -9,6 +9,7 @@ from typing import Any
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.agent.turns.goal import GoalCheck
 from kode_sidecar.agent.turns.services import SessionServices, recall
 from kode_sidecar.core.domain.agent_event import (
     ContextUse,
@@ -53,6 +54,7 @@ class RunningTurn:
     saved: asyncio.Event
     started: float
     cut_off: CutOff
+    goal: GoalCheck | None = None
     running: bool = False
     ending: bool = False
 
@@ -182,6 +184,7 @@ async def run_to_end(
         cut_off=turn.cut_off,
         uri_of=services.workspace.uri_of,
         call_ended=services.call_ended,
+        next_round=None if turn.goal is None else turn.goal.next_round,
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
     try:

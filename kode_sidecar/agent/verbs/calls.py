@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kode_sidecar.agent.context.skill_text import load_skill
 from kode_sidecar.agent.context.skills import Skill, SkillCatalog
@@ -11,12 +12,14 @@ from kode_sidecar.agent.verbs.editor_state import EditorState
 from kode_sidecar.agent.verbs.library import VerbTable
 from kode_sidecar.core.domain.event_parts import Effort, Mode
 from kode_sidecar.core.domain.message import Block, ResourceBlock, TextBlock
+from kode_sidecar.core.protocol.turn import Goal
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.shown_text import cut_line, number_lines, without_controls
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 _CALL = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
+_GOAL = "goal"
 _WORD = re.compile(r'"([^"]*)"|\'([^\']*)\'|(\S+)')
 _PLACE = re.compile(r"\$ARGUMENTS\b|\$([1-9])(?!\d)|\{\{args\}\}|\$\{input(?::[^{}]*)?\}")
 _FILE = re.compile(r"(?<![\w@.])@(?:\"([^\"\n]+)\"|([\w./\\-]*\w))")
@@ -40,6 +43,7 @@ class VerbCall:
     mode: Mode | None = None
     model: str | None = None
     effort: Effort | None = None
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ class VerbCalls:
         if _RUNS.search(verb.body):
             parts.append(_NOT_RUN)
         text = "\n\n".join(parts)
-        return VerbCall(name, text, verb.agent, verb.mode, verb.model, verb.effort)
+        goal = _goal(words) if name == _GOAL and verb.place.source == "builtin" else None
+        return VerbCall(name, text, verb.agent, verb.mode, verb.model, verb.effort, goal)
 
     def _files(self, text: str) -> list[str]:
         """Return the files that a text names with `@`, each once; other words are left alone."""
@@ -107,6 +112,24 @@ def filled(body: str, words: str) -> str:
         return parts[number - 1] if number <= len(parts) else ""
 
     return _PLACE.sub(value, body)
+
+
+def _goal(words: str) -> Goal:
+    """Return the goal of `/goal COMMAND`, or `/goal file:PATH`; ` -- ` begins what to do for it.
+
+    Raises KodeError `InvalidParams`.
+    """
+    check, *_ = re.split(r"\s--\s|\n", words, maxsplit=1)
+    rounds = re.match(r"rounds:(\d{1,3})\s+", check)
+    check = check[rounds.end() :] if rounds else check
+    limits: dict[str, Any] = {"rounds": min(100, max(1, int(rounds[1])))} if rounds else {}
+    if check.startswith("file:"):
+        return Goal(deliverable=check.removeprefix("file:").strip(), **limits)
+    command = tuple(one or two or three for one, two, three in _WORD.findall(check))
+    if not command:
+        text = "say what has to pass: `/goal python -m pytest -- fix the tests`."
+        raise invalid_at("$.input[0].text", text)
+    return Goal(command=command, **limits)
 
 
 def _skill_call(skill: Skill, words: str) -> VerbCall:

@@ -154,7 +154,8 @@ class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a tool call. A failure is a value whose text says what the model can do next.
 
     `content` and `images` go to the model, `summary` is one line for cards and logs. `whole` names
-    the full text for the user, if the tool itself has cut it.
+    the full text for the user, if the tool itself has cut it. `unchanging` is the content without
+    what differs each time, such as how long it took; to repeat a call that `polls` is no mistake.
     """
 
     ok: bool
@@ -165,6 +166,8 @@ class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifacts: tuple[str, ...] = ()
     whole: Blob | None = None
     error: ErrorInfo | None = None
+    unchanging: str = ""
+    polls: bool = False
 
 
 def tool_failure(error: ErrorInfo) -> ToolOutcome:
@@ -315,6 +318,13 @@ def ignore_outcome(_tool_use_id: str, _outcome: "ToolOutcome") -> None:
     """Do nothing: the default where the block of an outcome is enough."""
 
 
+NextRound = Callable[[], Awaitable["Incoming | ErrorInfo | None"]]
+"""Checks a goal when the model stops: None if it is reached, else what begins the next round.
+
+An error is why there is no next one.
+"""
+
+
 class CutOff:
     """Ends an answer that is still arriving, before the task that reads it is cancelled.
 
@@ -340,7 +350,8 @@ class TurnScope:
     The user is notified every `silence_told` seconds that the model stays silent. Call `cut_off`
     just before cancelling the turn's task. `uri_of` maps a path in a call to the file's URI, None
     if it may have none. `call_ended(tool_use_id, outcome)` gets the outcome of a call before its
-    block is completed; it must not raise.
+    block is completed; it must not raise. With `next_round` the turn goes on until its goal is
+    reached.
     """
 
     session_id: str
@@ -353,6 +364,7 @@ class TurnScope:
     cut_off: CutOff = field(default_factory=CutOff)
     uri_of: Callable[[str], str | None] = _nowhere
     call_ended: CallEnded = ignore_outcome
+    next_round: NextRound | None = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from kode_sidecar.core.kernel.contracts import (
     TurnScope,
     tool_failure,
 )
+from kode_sidecar.core.kernel.repeats import Repeats
 from kode_sidecar.core.text.tool_arguments import arguments_of
 from kode_sidecar.errors import KodeError
 
@@ -69,7 +70,9 @@ class ToolRun:
         emit: Emit,
         message_id: str,
         calls: Sequence[ToolUseBlock],
+        repeats: Repeats | None = None,
     ) -> None:
+        self._repeats = repeats or Repeats()
         self._scope = scope
         self._tools = {tool.name: tool for tool in tools}
         self._limits = limits
@@ -131,7 +134,7 @@ class ToolRun:
         """Run one call and return its result; for a loop that chooses the order itself."""
         await self._emit.flow()
         self._start(position)
-        outcome = await self._outcome(position)
+        outcome = self._repeats.noted(self._calls[position], await self._outcome(position))
         self._finish(position, outcome, _status(outcome))
         return self._results[position]
 

@@ -26,6 +26,7 @@ from kode_sidecar.core.kernel.model_step import (
     message_added,
     message_completed,
 )
+from kode_sidecar.core.kernel.repeats import Repeats
 from kode_sidecar.core.kernel.tool_runner import ToolRun, tool_specs
 from kode_sidecar.errors import KodeError
 
@@ -64,6 +65,8 @@ async def run_turn(
             may_run = _calls_may_run(answer.finish_reason, summing_up=summing_up)
             if answer.error is None and answer.tool_uses:
                 ended = await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
+                if turn.repeats.stuck is not None:
+                    return TurnEnd("error", turn.repeats.stuck)
                 if ended:
                     return TurnEnd("end_turn")
                 if may_run:
@@ -77,7 +80,11 @@ async def run_turn(
             if answer.error is not None:
                 reached = answer.error.code == "BudgetReached"
                 return TurnEnd("budget" if reached else "error", answer.error)
-            return TurnEnd(_stop_reason(answer.finish_reason, summing_up=summing_up))
+            stop = _stop_reason(answer.finish_reason, summing_up=summing_up)
+            end = await turn.finished(stop)
+            if end is not None:
+                return end
+            rounds = 0
     except KodeError as error:
         return TurnEnd("error", error_info(error))
 
@@ -90,13 +97,14 @@ async def tool_message(
     limits: TurnLimits,
     emit: Emit,
     calls: Sequence[ToolUseBlock],
+    repeats: Repeats | None = None,
 ) -> AsyncGenerator[ToolRun]:
     """Open the message that answers `calls`; on exit every call has a result.
     Raises KodeError `Storage`.
     """
     message = context.open("tool", {})
     emit(message_added(message, scope.turn_id))
-    run = ToolRun(scope, tools, limits, emit, message.id, calls)
+    run = ToolRun(scope, tools, limits, emit, message.id, calls, repeats)
     try:
         yield run
     finally:
@@ -113,14 +121,26 @@ class _Turn:
         self._scope = scope
         self._context = context
         self._emit = emit
+        self.repeats = Repeats()
 
     def add_incoming(self, limit_instruction: str | None) -> None:
         """Append reminders, steering and the instruction to sum up to the conversation."""
         for incoming in self._context.take_incoming():
-            self._add(incoming)
+            self.add(incoming)
         if limit_instruction is not None:
             text = TextBlock(text=limit_instruction)
-            self._add(Incoming("user", (text,), {"origin": "reminder", OWN_WORDS: True}))
+            self.add(Incoming("user", (text,), {"origin": "reminder", OWN_WORDS: True}))
+
+    async def finished(self, stop: StopReason) -> TurnEnd | None:
+        """Return how the turn ends; None if its goal makes it go on."""
+        next_round = self._scope.next_round
+        if next_round is None or stop not in ("end_turn", "max_tool_rounds"):
+            return TurnEnd(stop)
+        following = await next_round()
+        if not isinstance(following, Incoming):
+            return TurnEnd("end_turn" if following is None else "error", following)
+        self.add(following)
+        return None
 
     async def answer_calls(
         self,
@@ -131,7 +151,9 @@ class _Turn:
         may_run: bool,
     ) -> bool:
         """Commit one tool message with a result for every call; True if a call ended the turn."""
-        answers = tool_message(self._scope, self._context, tools, limits, self._emit, calls)
+        answers = tool_message(
+            *(self._scope, self._context, tools, limits, self._emit, calls), self.repeats
+        )
         async with answers as run:
             if may_run:
                 await run.run()
@@ -139,7 +161,7 @@ class _Turn:
                 run.answer_rest("Not run: the answer was cut off or out of rounds.")
         return run.ends_turn
 
-    def _add(self, incoming: Incoming) -> None:
+    def add(self, incoming: Incoming) -> None:
         """Commit it before reporting any of it: no half message of the user may remain."""
         blocks = tuple(
             msgspec.structs.replace(block, id=self._scope.new_id("block"))

@@ -22,6 +22,20 @@ class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     koding_context: str | None = None
 
 
+class Goal(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a turn goes on for, until it is so; it ends after so many `rounds` or `seconds`.
+
+    `command`, words without a shell, has exited with 0 in `folder` after the last edit; the file
+    `deliverable` is there and not empty.
+    """
+
+    command: tuple[str, ...] = ()
+    folder: str = "."
+    deliverable: str = ""
+    rounds: int = 6
+    seconds: int | None = None
+
+
 class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
@@ -35,7 +49,8 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of
     `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model
     thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta`
-    and `options` are saved in the prompt's `meta`.
+    and `options` are saved in the prompt's `meta`. With a `goal` the turn goes on until it is
+    reached, or ends with the error `GoalNotReached`; an empty `input` goes on with it.
     """
 
     session_id: str
@@ -48,6 +63,7 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     effort: Effort | None = None
     options: TurnOptions | None = None
     budget: Budget | None = None
+    goal: Goal | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -157,6 +157,17 @@ class DeliverablePart(_Part, frozen=True, kw_only=True):
     min_bytes: Annotated[int, Meta(ge=0)] = 1
 
 
+class GoalPart(_Part, frozen=True, kw_only=True):
+    """`goal`: the run goes on until `command` has exited with 0 in `folder` after the last edit.
+
+    It ends after `rounds` all the same, or with its time or budget.
+    """
+
+    command: Annotated[tuple[Name, ...], Meta(min_length=1)]
+    folder: Name = "workspace"
+    rounds: Annotated[int, Meta(ge=1, le=100)] = 6
+
+
 class RuntimePart(_Part, frozen=True, kw_only=True):
     """`runtime`: the engine and its limits. `script` is what the scripted engine plays.
 
@@ -183,6 +194,7 @@ class RunConfig(_Part, frozen=True, kw_only=True):
     workspace: WorkspacePart = WorkspacePart()
     deliverables: tuple[DeliverablePart, ...] = ()
     runtime: RuntimePart = RuntimePart()
+    goal: GoalPart | None = None
 
 
 class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -313,6 +325,10 @@ def _check(config: RunConfig, document: YamlDocument, name: str, overrides: Over
             refuse(place, "write a path, one with /** at its end, or **")
     if config.memory.write_mode == "external" and config.memory.external is None:
         refuse("memory.write_mode", "`external` needs `memory.external.url`")
+    if config.goal is not None and not config.tools.shell.enabled:
+        refuse("goal", "its command needs `tools.shell.enabled: true`")
+    if config.goal is not None and config.runtime.engine == "pydantic-ai":
+        refuse("goal", "the engine `pydantic-ai` knows no goals: use `native`")
     if (config.runtime.engine == "scripted") != (config.runtime.script is not None):
         refuse("runtime", "the engine `scripted`, and only that, needs `script`")
 

@@ -24,12 +24,12 @@ from kode_sidecar.core.domain.message import Blob, TextBlock
 from kode_sidecar.core.domain.run import RunRecord
 from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, TurnEnd
 from kode_sidecar.core.protocol.session import SessionNewParams
-from kode_sidecar.core.protocol.turn import TurnStartParams
+from kode_sidecar.core.protocol.turn import Goal, TurnStartParams
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.run.contracts import RunScope, RunServices
 from kode_sidecar.jobs.run.engines import Engine
 from kode_sidecar.jobs.run.folder_editor import FolderEditor
-from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
+from kode_sidecar.jobs.run.run_config import GoalPart, ModelPart, RunConfig
 from kode_sidecar.jobs.run.run_recorder import RunRecorder
 from kode_sidecar.jobs.run.toolset import RunTools
 
@@ -85,6 +85,7 @@ class RunSession:
                 session_id=self.id,
                 input=(TextBlock(text=self._work.prompt),),
                 budget=_budget(runtime.budget),
+                goal=_goal(self._work.config.goal),
             )
         )
         release()
@@ -196,6 +197,12 @@ def _budget(limit: str | None) -> Budget | None:
         return None
     amount = read_amount(limit)
     return Budget(currency=amount.currency, turn=amount.amount)
+
+
+def _goal(part: GoalPart | None) -> Goal | None:
+    if part is None:
+        return None
+    return Goal(command=part.command, folder=part.folder, rounds=part.rounds)
 
 
 def _timed_out(seconds: float) -> ErrorInfo:

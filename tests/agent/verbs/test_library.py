@@ -13,7 +13,7 @@ from kode_sidecar.core.domain.event_parts import Locale
 from kode_sidecar.errors import KodeError
 from tests.support.files import write
 
-BUILT_IN = ["ask", "commit", "doc", "explain", "fix", "init", "refactor", "review", "tests"]
+BUILT_IN = ["ask", "commit", "doc", "explain", "fix", "goal", "init", "refactor", "review", "tests"]
 
 
 def library(*folders: VerbFolder, locale: Locale = "en") -> VerbLibrary:
