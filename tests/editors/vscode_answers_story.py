@@ -54,11 +54,11 @@ async def test_an_answer_leads_into_the_code_and_back(tmp_path: Path) -> None:
         await menu.get_by_text("Explain", exact=True).hover()
         await window.page.keyboard.press("Enter")  # a menu that has just opened ignores clicks
         await window.chat.get_by_text("Answer 3.").wait_for()
-        await window.chat.locator(".row.user", has_text="/explain").wait_for()
+        await window.chat.locator(".row.user:not(.folded)", has_text="/explain").wait_for()
 
         await window.editor().click()
         await window.page.keyboard.press("Control+a")
         await window.command("Refactor...")
         await window.page.locator(".action-widget").get_by_text("Refactor with kode").click()
         await window.chat.get_by_text("Answer 4.").wait_for()
-        await window.chat.locator(".row.user", has_text="/refactor").wait_for()
+        await window.chat.locator(".row.user:not(.folded)", has_text="/refactor").wait_for()
