@@ -155,6 +155,7 @@ class ScoutRun:
                         max_tool_rounds=SCOUT.max_tool_rounds,
                         limit_instruction=LAST_WORDS,
                         max_result_chars=self._limits.result_chars,
+                        notices_repeats=False,  # it has a limit of calls
                     ),
                     _SilentEmit(self._request.emit),
                 )

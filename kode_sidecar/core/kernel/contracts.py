@@ -302,12 +302,14 @@ class TurnLimits:
 
     After `max_tool_rounds` answers with tool calls the model gets `limit_instruction` and must
     sum up without tools. A tool result longer than `max_result_chars` is cut, and its full text
-    saved as an artifact.
+    saved as an artifact. Without `notices_repeats` the same call may come as often as the rounds
+    allow.
     """
 
     max_tool_rounds: int
     limit_instruction: str
     max_result_chars: int = 60_000
+    notices_repeats: bool = True
 
 
 def _nowhere(_path: str) -> str | None:

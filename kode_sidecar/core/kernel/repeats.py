@@ -18,7 +18,8 @@ class Repeats:
     `stuck` is why the turn is to end, None while it may go on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts: bool = True) -> None:
+        self._counts = counts
         self._seen: dict[tuple[str, str], tuple[object, int]] = {}
         self.stuck: ErrorInfo | None = None
 
@@ -29,7 +30,7 @@ class Repeats:
         before, count = self._seen.get(key, (result, 0))
         count = count + 1 if before == result else 1
         self._seen[key] = result, count
-        if count < NOTE_AT or outcome.polls:
+        if count < NOTE_AT or outcome.polls or not self._counts:
             return outcome
         if count >= STOP_AT:
             text = (

@@ -47,7 +47,7 @@ async def run_turn(
 
     Raises asyncio.CancelledError when cancelled, once the history is valid.
     """
-    turn = _Turn(scope, context, emit)
+    turn = _Turn(scope, context, emit, Repeats(counts=limits.notices_repeats))
     specs = tool_specs(tools)
     cards = CallCards(tools, scope.uri_of)
     rounds = 0
@@ -117,11 +117,11 @@ async def tool_message(
 class _Turn:
     """What the steps of one turn share."""
 
-    def __init__(self, scope: TurnScope, context: Context, emit: Emit) -> None:
+    def __init__(self, scope: TurnScope, context: Context, emit: Emit, repeats: Repeats) -> None:
         self._scope = scope
         self._context = context
         self._emit = emit
-        self.repeats = Repeats()
+        self.repeats = repeats
 
     def add_incoming(self, limit_instruction: str | None) -> None:
         """Append reminders, steering and the instruction to sum up to the conversation."""
