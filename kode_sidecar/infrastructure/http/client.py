@@ -102,7 +102,7 @@ class HttpClient:
             async with asyncio.timeout(seconds):
                 await exchange.answered()
         except TimeoutError:
-            reason = f"did not begin to answer within {seconds:g} seconds"
+            reason = f"did not begin to answer within {round(seconds) or seconds:g} seconds"
             text = f"{self.host} {reason}: try again."
             raise NetworkError(reason, text, silent=seconds) from None
         except HttpFailure as failure:

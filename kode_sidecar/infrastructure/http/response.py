@@ -92,7 +92,7 @@ class HttpResponse:
             pinged = self._unspoken < self._idle
             seconds = self._timeouts.pinged if pinged else self._timeouts.idle
             said = "nothing but signs of life" if pinged else "nothing new"
-            reason = f"{said} for {seconds:g} seconds"
+            reason = f"{said} for {round(seconds) or seconds:g} seconds"
             text = f"{self._host} sent {reason}: try again."
             raise NetworkError(reason, text, silent=seconds) from None
         except HttpFailure as failure:

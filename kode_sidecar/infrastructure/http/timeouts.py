@@ -12,6 +12,9 @@ REFUSED_ADDRESS = "refused"
 STALLED = "silentSeconds"
 """The error detail with the seconds of silence, if a failure was mere silence."""
 
+AT_HOME = 600.0
+"""Seconds that a host at home may be silent: it loads a model, reads slowly, and queues."""
+
 
 class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
     """Time limits in seconds for a host or a model; None: the default."""
@@ -46,7 +49,7 @@ class HttpTimeouts:
 
     def whole(self) -> "HttpTimeouts":
         """Return the timeouts for an answer that is sent only when it is complete."""
-        return replace(self, first_byte=max(self.first_byte, self.idle))
+        return replace(self, first_byte=self.silence)
 
     def of(self, limits: TimeLimits) -> "HttpTimeouts":
         """Return the timeouts with the limits of one host or model."""
@@ -56,6 +59,11 @@ class HttpTimeouts:
             idle=limits.idle or self.idle,
             pinged=limits.pinged or max(self.pinged, limits.idle or 0.0),
         )
+
+    @property
+    def silence(self) -> float:
+        """How long the host may say nothing."""
+        return max(self.first_byte, self.idle)
 
     def at_most(self, seconds: float | None) -> "HttpTimeouts":
         """Return the timeouts for a host that may be silent for at most `seconds`."""

@@ -101,7 +101,7 @@ class Attempt:
         self._body, dropped = self._dialect.encode_request(request, model)
         self._notices = (*notices, *dropped, *_unseen(request, model))
         self._told = told
-        timeouts = endpoint.config.timeouts.of(model.timeouts)
+        timeouts = endpoint.timeouts(model)
         self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
         self._headers: Mapping[str, str] = {}
         self.error: ErrorInfo | None = None
@@ -175,7 +175,7 @@ class Attempt:
             if hold is not None:
                 yield [_held(hold, endpoint.errors.host)]
             async with AsyncExitStack() as held:
-                await held.enter_async_context(endpoint.limiter.turn())
+                self._begin = await held.enter_async_context(endpoint.limiter.turn())
                 if hold is not None:
                     yield [RequestSent()]
                 response = await held.enter_async_context(self._ask())
@@ -260,6 +260,7 @@ class Attempt:
         """Return `events` with the notices, and without the events of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
+            self._begin()
             events[1:1] = [*self._notices, *self._rerouted(events[0])]
         if any(isinstance(event, ModelNotice) for event in events):
             events = [event for event in events if self._is_news(event)]

@@ -26,6 +26,8 @@ from kode_sidecar.infrastructure.providers.rate_limiter import (
     MAX_RETRY_AFTER,
     RateLimiter,
     RetryPolicy,
+    is_loading,
+    is_stall,
 )
 from kode_sidecar.infrastructure.providers.registry import (
     HostMemory,
@@ -182,7 +184,7 @@ class ChatClient:
         """
         choice = self._choice_for(request)
         started = self._now()
-        failed = shown = fixed = 0
+        failed = loading = shown = fixed = 0
         adapted: list[ModelNotice] = []
         patience: float | None = None
         while True:
@@ -214,8 +216,15 @@ class ChatClient:
                     continue
             endpoint.learn_window(model, error)
             failed += 1
+            if is_stall(error) and not attempt.started and endpoint.limiter.learn_queue():
+                text = f"{error.message} It answered others meanwhile: waiting for its turn."
+                yield [RetryPlanned(text, 0.0, failed + 1, error.code)]
+                started = self._now()
+                continue
+            loading += is_loading(error)
             shown += attempt.shown
-            delay = self._retry.next_delay(failed, error, shown, self._now() - started)
+            retry = self._retry.waiting(endpoint.timeouts(model).silence)
+            delay = retry.next_delay(failed - loading, error, shown, self._now() - started)
             _slow_all(endpoint.limiter, error, delay)
             lost = [AttemptLost(attempt.lost)] if attempt.lost else []
             if delay is None:
@@ -225,7 +234,7 @@ class ChatClient:
             dropped = [AttemptDropped(error.message)] if attempt.started else []
             yield [*dropped, *lost, RetryPlanned(error.message, delay, failed + 1, error.code)]
             await self._sleep(delay)
-            patience = self._retry.patience(error, self._now() - started)
+            patience = retry.patience(error, self._now() - started)
 
     async def listed(self) -> None:
         """Wait for the lists of models being fetched in the background."""

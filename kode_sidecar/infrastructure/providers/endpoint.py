@@ -149,6 +149,10 @@ class Endpoint:
                 self._http = self._open_host(self.config)
             return self._http
 
+    def timeouts(self, model: ModelProfile) -> HttpTimeouts:
+        """Return the timeouts of a request to a model."""
+        return self.config.timeouts.of(model.timeouts)
+
     def headers(self, model: ModelProfile) -> dict[str, str]:
         """Return the headers of a request, including the key."""
         return self.config.headers(dict(DIALECTS[model.dialect].headers(self.config.api_key)))

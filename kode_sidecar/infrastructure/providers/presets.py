@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kode_sidecar.infrastructure.http.timeouts import TimeLimits
 from kode_sidecar.infrastructure.providers.model_table import SWITCHED, models_of
 from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile
 
@@ -18,9 +17,6 @@ _BY_WORD: Efforts = {
     "medium": {"reasoning_effort": "medium"},
     "high": {"reasoning_effort": "high"},
 }
-
-# A program on this machine first loads the model from disk, and reads a long prompt slowly.
-_AT_HOME = TimeLimits(first_byte=600.0, idle=600.0)
 
 # Moonshot's coding plan has its own hosts, keys and model names, and no price by token.
 _CODING = ProviderProfile(
@@ -95,12 +91,9 @@ _ALL = (
         name="ollama",
         base_url="http://localhost:11434/v1",
         cuts_silently=True,
-        timeouts=_AT_HOME,
         efforts=_BY_WORD,
     ),
-    ProviderProfile(
-        name="lmstudio", base_url="http://localhost:1234/v1", timeouts=_AT_HOME, efforts=_BY_WORD
-    ),
+    ProviderProfile(name="lmstudio", base_url="http://localhost:1234/v1", efforts=_BY_WORD),
 )
 
 PRESETS: Mapping[str, ProviderProfile] = {profile.name: profile for profile in _ALL}

@@ -45,6 +45,9 @@ _UNKNOWN_MODEL = re.compile(
     r"|no models? (?:is |are )?(?:currently )?loaded|模型.{0,80}?(不存在|已下线|未找到)",
     re.IGNORECASE | re.DOTALL,
 )
+_LOADING = re.compile(
+    r"loading (?:the )?model|model\b.{0,120}?\bloading|模型.{0,12}加载中", re.IGNORECASE | re.DOTALL
+)
 # OpenRouter has the model, but no provider behind it accepts this request.
 _NO_ENDPOINT = re.compile(r"no endpoints found|no allowed providers", re.IGNORECASE)
 
@@ -75,6 +78,7 @@ _TOLD = {"true": True, "false": False}
 _MAY_BE_TOLD = frozenset({"Provider", "RateLimited", "IncompleteAnswer"})
 # Longer waits than this are reported, not waited for (`rate_limiter.MAX_RETRY_AFTER`).
 _SAID_AS_A_TIME = 60.0
+_BUSY = (0, 425, 429, 500, 503)
 _SLOW_DOWN: dict[LimitKind, str] = {
     "rate": "The provider's limit of requests is reached: wait a little, then ask again",
     "concurrency": (
@@ -144,6 +148,8 @@ class ProviderErrors:
         details: dict[str, object] = {"type": excerpt(words.kind)} if words.kind else {}
         if code in ("RateLimited", "QuotaExceeded"):
             details.update(_limit(code, words))
+        elif status in _BUSY and _LOADING.search(words.all):
+            details["limit"] = "loading"
         if code == "ContextOverflow" and (found := overflow_in(words.all)) and found.window:
             details["window"] = found.window
         return error_info(
@@ -195,6 +201,11 @@ class ProviderErrors:
                 "use a key of platform.kimi.com with the provider `kimi`, or another host"
             )
         kind = limit_kind(said)
+        if status in _BUSY and _LOADING.search(said):
+            return (
+                "Provider",
+                f"{self.host} is still loading the model: it is asked again until then",
+            )
         if status == 429 or "rate_limit" in words.kind or kind == "overload":
             return "RateLimited", _SLOW_DOWN[kind]
         return self._by_status(status)

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.infrastructure.http.timeouts import STALLED
@@ -17,8 +17,8 @@ _MOST_REMEMBERED = 10_000
 MAX_RETRIES = 3
 MAX_RETRY_AFTER = 60.0
 """Seconds; a host that asks for more is reported instead of waited for."""
-STALLED_SECONDS = 120.0
-"""Seconds after which a silent host is given up, unless the user waits longer."""
+# Seconds between two requests to a host that is loading its model.
+_LEAST_POLL, _MOST_POLL = 1.0, 10.0
 _SHORTEST_WAIT = 10.0
 # An empty answer is usually empty again, and each one costs money.
 _MAX_RETRIES_OF = {"EmptyAnswer": 2}
@@ -44,7 +44,7 @@ class RateLimiter:
     ) -> None:
         self._now = now
         self._sleep = sleep
-        self._running = 0
+        self._running = self._answering = 0
         self._at_once: int | None = None
         self._guessed_until: float | None = None
         self._per_minute: int | None = None
@@ -61,15 +61,33 @@ class RateLimiter:
         return RequestDelay() if self._line else None
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None, None]:
-        """Wait for this request's turn, and hold its slot until its answer has ended."""
+    async def turn(self) -> AsyncGenerator[Callable[[], None]]:
+        """Wait for this request's turn, and hold its slot until its answer has ended.
+
+        Call what it yields once the answer has begun.
+        """
         await self._wait_in_line()
         self._running += 1
+        begun = 0
+
+        def begin() -> None:
+            nonlocal begun
+            begun = 1
+            self._answering += 1
+
         try:
-            yield
+            yield begin
         finally:
             self._running -= 1
+            self._answering -= begun
             self._wake_first()
+
+    def learn_queue(self) -> bool:
+        """Learn the limit from a request that got no answer while others did; True if new."""
+        if not self._answering or self._at_once == self._answering:
+            return False
+        self._at_once, self._guessed_until = self._answering, None
+        return True
 
     def learn(self, error: ErrorInfo) -> None:
         """Learn the host's limits from the refusal of a request that holds a slot."""
@@ -127,7 +145,7 @@ class RetryPolicy:
     """Exponential delays with full jitter, in seconds; `random` returns numbers in [0, 1).
 
     No attempt begins later than `budget` after the first one. A silent host is given up `stalled`
-    seconds after the request, unless the user waits longer.
+    seconds after the request.
     """
 
     random: Callable[[], float]
@@ -135,7 +153,11 @@ class RetryPolicy:
     overloaded_base: float = 4.0
     longest: float = 20.0
     budget: float = 300.0
-    stalled: float = STALLED_SECONDS
+    stalled: float = 120.0
+
+    def waiting(self, seconds: float) -> "RetryPolicy":
+        """Return the policy for a host that may be silent for `seconds`."""
+        return replace(self, stalled=max(self.stalled, seconds))
 
     def next_delay(
         self, attempt: int, error: ErrorInfo, shown: int, elapsed: float = 0.0
@@ -146,7 +168,10 @@ class RetryPolicy:
         the second of those there is no further attempt. `elapsed` is the time since the first
         attempt began.
         """
-        delay = self._delay(attempt, error, shown)
+        if is_loading(error):
+            delay = max(_LEAST_POLL, min(elapsed / 5, _MOST_POLL))
+        else:
+            delay = self._delay(attempt, error, shown)
         if delay is None or elapsed + delay > self.budget:
             return None
         if is_stall(error) and elapsed + delay + _SHORTEST_WAIT > self.stalled:
@@ -174,3 +199,8 @@ class RetryPolicy:
 def is_stall(error: ErrorInfo) -> bool:
     """Return whether an attempt failed because its host was silent."""
     return STALLED in (error.details or {})
+
+
+def is_loading(error: ErrorInfo) -> bool:
+    """Return whether an attempt failed because its host is still loading the model."""
+    return (error.details or {}).get("limit") == "loading"

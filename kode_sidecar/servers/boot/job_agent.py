@@ -22,7 +22,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
-from kode_sidecar.infrastructure.providers.rate_limiter import STALLED_SECONDS, RetryPolicy
+from kode_sidecar.infrastructure.providers.rate_limiter import RetryPolicy
 from kode_sidecar.infrastructure.records.host_models import KnownHosts, SavedRetiredModels
 from kode_sidecar.infrastructure.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.infrastructure.records.saver import Saver
@@ -108,13 +108,7 @@ class JobAgent:
             environment.hosts(open_hosts),
             retired=self._retired,
             hosts=KnownHosts(settings.storage_root) if environment.remembers_hosts else None,
-            retry=RetryPolicy(
-                environment.random,
-                budget=settings.http_retry_budget,
-                stalled=max(
-                    STALLED_SECONDS, settings.http_timeout_first_byte, settings.http_timeout_idle
-                ),
-            ),
+            retry=RetryPolicy(environment.random, budget=settings.http_retry_budget),
             now=self._clock.monotonic,
         )
         with suppress(KodeError):  # reported with its reason when a turn asks

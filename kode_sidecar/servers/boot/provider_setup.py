@@ -11,7 +11,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.core.protocol.process import AuthStatusResult, ProviderAuth
 from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.timeouts import AT_HOME, HttpTimeouts, TimeLimits
 from kode_sidecar.infrastructure.providers.builtin_providers import (
     BUILTIN_PROVIDERS,
     KIMI,
@@ -23,6 +23,7 @@ from kode_sidecar.infrastructure.providers.presets import PRESET_MODELS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import (
     ProviderConfig,
+    is_private,
     read_logical_models,
     read_providers,
 )
@@ -197,11 +198,21 @@ def _config(loaded: LoadedSettings, profile: ProviderProfile, key: str) -> Provi
         base_url,
         key,
         proxy=settings.proxy,
-        timeouts=HttpTimeouts(
-            connect=settings.http_timeout_connect,
-            first_byte=settings.http_timeout_first_byte,
-            idle=settings.http_timeout_idle,
-            write=settings.http_timeout_write,
-        ),
+        timeouts=_timeouts(loaded, host),
         profile=as_at_host(host, billed_by(host, profile)),
+    )
+
+
+def _timeouts(loaded: LoadedSettings, host: str) -> HttpTimeouts:
+    """Return the timeouts for a host; one at home may be silent for longer, unless set."""
+    settings = loaded.settings
+    timeouts = HttpTimeouts(
+        connect=settings.http_timeout_connect,
+        first_byte=settings.http_timeout_first_byte,
+        idle=settings.http_timeout_idle,
+        write=settings.http_timeout_write,
+    )
+    unset = [one for one in ("first_byte", "idle") if f"http_timeout_{one}" not in loaded.sources]
+    return (
+        timeouts.of(TimeLimits(**dict.fromkeys(unset, AT_HOME))) if is_private(host) else timeouts
     )

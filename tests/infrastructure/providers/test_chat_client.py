@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.message import Message, TextBlock
@@ -30,8 +31,10 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, Sampling, ToolSpec
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
+from kode_sidecar.infrastructure.providers.builtin_providers import KIMI
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RetryPolicy
 from kode_sidecar.infrastructure.providers.registry import (
@@ -758,3 +761,50 @@ async def test_a_refusal_in_a_200_is_read_once(
         error = failed(await new_client(server).ask())
         assert words in error.message
         assert len(server.requests) == 1
+
+
+async def test_a_loading_model_is_waited_for(new_client: NewClient) -> None:
+    body = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
+    loading = response(503, body)
+    async with RawHttpServer(*[loading] * 6, says("Hi")) as server:
+        client = new_client(server)
+        events = await client.ask()
+        assert (text(events), len(server.requests)) == ("Hi", 7)
+        waits = [one for one in events if isinstance(one, RetryPlanned)]
+        assert len(waits) == 6
+        assert all("still loading the model" in one.reason for one in waits)
+    async with RawHttpServer(loading) as server:
+        client = new_client(server)
+        error = failed(await client.ask())
+        assert "still loading the model" in error.message
+        assert 250 < sum(client.waited) <= 300  # as long as another attempt may begin
+
+
+async def test_a_request_that_waits_behind_others_waits_its_turn(new_client: NewClient) -> None:
+    """A server with one slot says nothing to the second request until the first one has ended."""
+    hasty = ModelProfile("kimi-k3", timeouts=TimeLimits(first_byte=0.3))
+    done = asyncio.Event()
+    first = [HEAD, chunk(delta(content="one")), Wait(done), chunk(delta("stop")), chunk(END)]
+    async with RawHttpServer(first, [Wait(asyncio.Event())], says("two")) as server:
+        client = new_client(server, profile=replace(KIMI, models=(hasty,)))
+        found: list[ModelEvent] = []
+        async with asyncio.timeout(HANG_CEILING):
+            async with aclosing(client.chat.stream(request())) as batches:
+                await anext(batches)
+                client.time = 600.0  # later than another attempt begins after a mere failure
+                async with aclosing(client.chat.stream(request("kimi-k3"))) as waiting:
+                    while not any(isinstance(event, RetryPlanned) for event in found):
+                        found += await anext(waiting)
+                    assert isinstance((await anext(waiting))[0], RequestHeld)
+                    going_on = asyncio.ensure_future(anext(waiting))
+                    done.set()
+                    async for batch in batches:
+                        assert not going_on.done()
+                        if any(isinstance(event, ResponseFinished) for event in batch):
+                            break
+                    await batches.aclose()
+                    found += await going_on
+                    found += [event async for batch in waiting for event in batch]
+        assert text(found) == "two"
+        assert isinstance(found[0], RetryPlanned)
+        assert "waiting for its turn" in found[0].reason

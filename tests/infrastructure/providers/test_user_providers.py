@@ -298,3 +298,23 @@ async def test_what_the_host_says_of_a_model_beats_the_table(
         assert returned == [True, False], "what the host does not list is passed over"
         assert client.models("anthropic/claude-opus-5")[0].returns_thinking
         assert not client.models("openai/another")[0].returns_thinking
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "first_byte", "idle"),
+    [
+        ("http://127.0.0.1:8080/v1", {}, 600.0, 600.0),
+        ("http://localhost:8080/v1", {}, 600.0, 600.0),
+        ("https://192.168.1.7/v1", {}, 600.0, 600.0),
+        ("https://box.local/v1", {}, 600.0, 600.0),
+        ("http://127.0.0.1:8080/v1", {"KODE_HTTP_TIMEOUT_FIRST_BYTE": "7"}, 7.0, 600.0),
+        ("https://llm.acme.example/v1", {}, 60.0, 120.0),
+    ],
+)
+def test_a_host_at_home_has_ten_minutes(
+    tmp_path: Path, url: str, more: Mapping[str, str], first_byte: float, idle: float
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"providers: {{mine: {{base_url: '{url}'}}}}\n", "utf-8")
+    found = set_up_providers(load_settings({"KODE_HOME": str(tmp_path), **more}))
+    timeouts = found.registry.providers["mine"].timeouts
+    assert (timeouts.first_byte, timeouts.idle) == (first_byte, idle)
