@@ -258,14 +258,28 @@ class MessageAssembler:
 
     def _sign(self, seal: ThinkingSigned, out: list[Shown]) -> None:
         current = self._text
-        if seal.redacted or current is None or not isinstance(current.block, ThinkingBlock):
+        thinks = current is not None and isinstance(current.block, ThinkingBlock)
+        # A gateway may send the signature of a thought after the text that follows it.
+        late = not thinks and seal.signature and not seal.redacted and self._unsigned()
+        if late:
+            current = late
+        elif seal.redacted or current is None or not thinks:
             block = ThinkingBlock(id=self._new_block_id(), text="", redacted=seal.redacted)
             current = self._start(block, out)
         if not current.is_changed:  # the signature does not fit a changed text
             current.block = msgspec.structs.replace(current.block, signature=seal.signature)
         if seal.opaque is not None:
             current.block = msgspec.structs.replace(current.block, opaque=seal.opaque)
-        self._text = None
+        self._text = self._text if late else None
+
+    def _unsigned(self) -> _OpenBlock | None:
+        """Return the newest thought without a seal."""
+        for item in reversed(self._open):
+            block = item.block
+            if isinstance(block, ThinkingBlock):
+                sealed = block.signature or block.redacted or block.opaque
+                return None if sealed else item
+        return None
 
     def _mark(self, opaque: dict[str, Any]) -> None:
         current = self._text

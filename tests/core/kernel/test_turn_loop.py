@@ -428,6 +428,20 @@ async def test_sealed_thinking_becomes_blocks_of_its_own() -> None:  # C2
     assert_block_order(emit.seen)
 
 
+async def test_a_late_signature_belongs_to_its_thought() -> None:
+    answer = [
+        [ResponseStarted("r", "m", "anthropic"), ThinkingDelta("a"), TextDelta("do")],
+        [ThinkingSigned("s1"), TextDelta("ne"), ResponseFinished("stop")],
+    ]
+    context, emit = MemoryContext(), Recorder()
+    await turn(ScriptedModel(answer), context=context, emit=emit)
+    assert [msgspec.structs.replace(block, id="") for block in context.messages[-1].content] == [
+        ThinkingBlock(text="a", signature="s1"),
+        TextBlock(text="done"),
+    ]
+    assert_block_order(emit.seen)
+
+
 def refuses(code: str) -> Batches:
     return [[ResponseFailed(failure(code, "too long"))]]
 
