@@ -41,6 +41,8 @@ REMEMBERED_ANSWERS = 200
 # Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
 # had cached.
 _LEAST_PLAUSIBLE = 0.25
+# Hosts that count nothing say so few tokens, which is less than any system prompt.
+_NO_COUNT = 20
 
 
 class LearnedRates:
@@ -248,8 +250,9 @@ class TurnContext:
         self.totals.add_message(paid)
         self._owed = None if owed is not None else self._owed
         if message.role == "assistant" and self._asked is not None:
-            used, size = message.usage, self._asked.size.tokens
-            tokens = used.input_tokens + used.output_tokens if used else size
+            used, tokens = message.usage, self._asked.size.tokens
+            if used is not None and used.input_tokens > _NO_COUNT:
+                tokens = used.input_tokens + used.output_tokens
             self.use = ContextUse(tokens=tokens, window=self.window)
             asked, returned = self._asked, self._prompt.returns_thinking
             self._meter.answered(asked.request, asked.size, message, returns_thinking=returned)
