@@ -2452,11 +2452,13 @@ export interface ModelCandidate {
 /**
  * A provider and its models: first those its host lists, then those of our table.
  *
- * With `error` (no key, no answer) the host's list is missing, and only our table is used.
+ * With `error` (no key, no answer) the host's list is missing, and only our table is used;
+ * without it and without `lists` the host answers, but has no list.
  */
 export interface ProviderView {
   name: string;
   host: string;
+  lists?: boolean;
   models: ModelView[];
   error?: ErrorInfo;
 }

@@ -1486,10 +1486,11 @@
 
 --- A provider and its models: first those its host lists, then those of our table.
 ---
---- With `error` (no key, no answer) the host's list is missing, and only our table is used.
+--- With `error` (no key, no answer) the host's list is missing, and only our table is used; without it and without `lists` the host answers, but has no list.
 ---@class kode.ProviderView
 ---@field name string
 ---@field host string
+---@field lists? boolean
 ---@field models kode.ModelView[]
 ---@field error? kode.ErrorInfo
 

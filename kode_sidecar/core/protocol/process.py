@@ -97,11 +97,13 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 class ProviderView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A provider and its models: first those its host lists, then those of our table.
 
-    With `error` (no key, no answer) the host's list is missing, and only our table is used.
+    With `error` (no key, no answer) the host's list is missing, and only our table is used; without
+    it and without `lists` the host answers, but has no list.
     """
 
     name: str
     host: str
+    lists: bool = True
     models: tuple[ModelView, ...]
     error: ErrorInfo | None = None
 

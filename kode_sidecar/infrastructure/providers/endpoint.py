@@ -21,6 +21,8 @@ from kode_sidecar.infrastructure.providers.refusal_fixes import Refusal, fix_of,
 from kode_sidecar.infrastructure.providers.registry import HostMemory, SessionHosts
 
 MODELS_PATH = "/models"
+NOT_THERE = (404, 405, 501)
+"""The statuses of an address that a host does not serve."""
 # What is loaded comes first: a model may be able to read more than its host has room for.
 _WINDOWS = (
     "loaded_context_length",  # LM Studio
@@ -218,6 +220,18 @@ class Endpoint:
         models = read_models(body, self.errors.host, self.config.url_name)
         self._keep(self._hosts.facts(self._host).with_list(models, time.time()))
         return models
+
+    async def has_chat_api(self) -> bool:
+        """Ask for an answer to nothing, which hosts refuse free of charge. Raises KodeError.
+
+        This tells a host that has no list of models from a wrong address.
+        """
+        model = self.config.profile.model("none")
+        path, headers = DIALECTS[model.dialect].path, self.headers(model)
+        async with self.http().stream("POST", path, b"{}", headers) as response:
+            body = await response.read_all(MAX_MODELS_BYTES)
+        error = self.errors.response(response.status, response.headers, body, model.id)
+        return response.status not in NOT_THERE or error.code == "ModelNotFound"
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -11,6 +12,7 @@ from kode_sidecar.core.domain.host_facts import OfferedModel
 from kode_sidecar.core.protocol import process as wire
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.endpoint import NOT_THERE
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.registry import RetiredModels
 
@@ -67,12 +69,17 @@ async def _provider(
             offered = await client.endpoint(config).list_models()
     except KodeError as failed:
         error = error_info(failed)
+    lists = error is None
+    if error is not None and error.http_status in NOT_THERE:
+        with suppress(KodeError):
+            error = None if await client.endpoint(config).has_chat_api() else error
     served = {model.id for model in offered}
     listed = [model.id for model in config.profile.models if model.id not in served]
     return wire.ProviderView(
         name=config.name,
         host=host,
         error=error,
+        lists=lists,
         models=tuple(
             _model(client, config, model_id, offered=model_id in served, retired=model_id in gone)
             for model_id in [*(model.id for model in offered), *listed]

@@ -20,10 +20,12 @@ def doctor_command(options: argparse.Namespace) -> int:
         # Imported late: only this check needs a client and a sidecar.
         from kode_sidecar.terminal.cli import inquiry  # noqa: PLC0415
 
-        wrong = inquiry.host_problems(options.env_file)
-        online = [Check(name="online", ok=False, message=text) for text in wrong]
-        said = Check(name="online", ok=True, message="Every host with a key has answered.")
-        report = replace(report, checks=(*report.checks, *(online or [said])))
+        found = inquiry.host_checks(options.env_file)
+        online = [Check(name="online", ok=ok, message=text) for ok, text in found]
+        if all(ok for ok, _ in found):
+            text = "Every host with a key has answered."
+            online.append(Check(name="online", ok=True, message=text))
+        report = replace(report, checks=(*report.checks, *online))
     if options.json:
         print(msgspec.json.encode(report).decode())
     else:

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -249,6 +250,8 @@ def model_lines(found: Json) -> Iterator[str]:
         yield one_line(f"{provider['name']} ({provider['host']})")
         if error is not None:
             yield one_line(f"    ! {error['message']}")
+        elif not provider.get("lists", True):
+            yield "    lists no models: name one that it serves"
         for model in provider["models"] if error is None else ():
             yield "    " + "  ".join(_model_cells(model))
 
@@ -263,13 +266,38 @@ def _model_cells(model: Json) -> Sequence[str]:
     return [*cells, *(["gone"] if model.get("retired") else [])]
 
 
-def host_problems(env_file: str | None) -> list[str]:
-    """Ask each host with a key for its models; return the problems. Raises KodeError."""
+def host_checks(env_file: str | None) -> list[tuple[bool, str]]:
+    """Ask each host with a key for its models; return what is right and wrong. Raises KodeError."""
     found = asyncio.run(_asked(models, argparse.Namespace(env_file=env_file)))
-    errors = [(p["name"], p["error"]) for p in found["providers"] if "error" in p]
-    # A host without a key was not asked, so it is left out; other checks report missing keys.
-    asked = [(name, e) for name, e in errors if "There is no API key" not in e["message"]]
-    return [one_line(f"{name}: {error['message']}") for name, error in asked]
+    checks: list[tuple[bool, str]] = []
+    for one in found["providers"]:
+        error = one.get("error")
+        # A host without a key was not asked, so it is left out; other checks report missing keys.
+        if error is not None and "There is no API key" not in error["message"]:
+            checks.append((False, one_line(f"{one['name']}: {error['message']}")))
+        elif error is None and not one.get("lists", True):
+            text = f"{one['name']}: {one['host']} answers; it lists no models."
+            checks.append((True, one_line(text)))
+    return [*checks, *((False, one_line(text)) for text in _unknown_model(found))]
+
+
+def _unknown_model(found: Json) -> Iterator[str]:
+    """Yield what is wrong with a model of the settings that its host does not list."""
+    wanted = str(found["default"])
+    provider, _, model_id = wanted.rpartition("/")
+    logical = any(one["name"] == wanted for one in found["logical"])
+    names = {
+        one["name"] for row in found["providers"] for one in row["models"] if one.get("offered")
+    }
+    ids = {name: name.partition("/")[2] for name in names}
+    # A family, such as `claude-opus`, is part of the ids of its models.
+    if logical or wanted in ids.values() or any(model_id in name for name in names):
+        return
+    listed = {name for name in names if name.startswith(f"{provider}/")} if provider else names
+    if listed:
+        near = get_close_matches(wanted, [*listed, *(ids[name] for name in listed)], 1)
+        hint = f" Did you mean {near[0]}?" if near else " `kode-sidecar models` shows those listed."
+        yield f"model: no host lists {wanted}, which the setting `model` names.{hint}"
 
 
 def offered_models(provider: str, environment: Mapping[str, str]) -> list[str]:

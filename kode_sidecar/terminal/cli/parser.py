@@ -116,7 +116,9 @@ def _add_setup(commands: CommandParsers) -> None:
         "writes the key and the model to the file .env of your state folder, which only you can "
         "read. Where nobody sits at the terminal the key is the first line of standard input.",
     )
-    setup.add_argument("provider", metavar="PROVIDER", nargs="?", help="one word, such as qwen")
+    setup.add_argument(
+        "provider", metavar="PROVIDER", nargs="?", help="one word, such as qwen, or an address"
+    )
     setup.add_argument("--model", metavar="NAME", help="instead of the provider's first one")
     setup.add_argument("--untested", action="store_true", help="no request: keep the key as it is")
 

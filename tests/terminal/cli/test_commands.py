@@ -21,6 +21,7 @@ from kode_sidecar.terminal.cli.parser import EXIT_CODES
 from tests.support.headless_world import HEAD
 from tests.support.model_script import answer, failure, hold, text, tool_call
 from tests.support.program import PROGRAM, ROOT
+from tests.support.raw_http import RawHttpServer, response, says
 from tests.support.sidecar import HANG_SECONDS
 
 pytestmark = pytest.mark.program
@@ -198,6 +199,80 @@ async def test_the_doctor_asks_the_hosts(tmp_path: Path) -> None:
     )
     assert dead.code == 1
     assert "FAIL online: kimi" in dead.out
+
+
+def local_host(folder: Path, server: RawHttpServer, model: str) -> dict[str, str]:
+    text = f"model: {model}\nproviders: {{local: {{base_url: '{server.url}'}}}}\n"
+    (folder / "config.yaml").write_text(text, "utf-8")
+    return {"KODE_CONFIG": str(folder / "config.yaml"), "KIMI_API_KEY": ""}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "mode: plan\n",
+        "# mine\nproviders: # all\n\n    acme:\n        base_url: https://a.example\nmode: plan\n",
+    ],
+    ids=["no file", "no providers", "providers"],
+)
+async def test_setup_takes_an_address(tmp_path: Path, before: str) -> None:
+    home = Path(os.environ["KODE_HOME"])
+    home.mkdir()
+    if before:
+        (home / "config.yaml").write_text(before, "utf-8")
+    listed = response(200, {"data": [{"id": "qwen3-coder"}]})
+    async with RawHttpServer() as server:
+        server.choose = lambda asked: says("hi") if asked.method == "POST" else listed
+        for _ in range(2):  # again: the entry is there
+            done = await run(None, tmp_path, "setup", server.url)
+            assert done.code == 0, done.err
+        said = await run(None, tmp_path, "ask", "hello")
+        assert said.out.startswith("hi"), said.err
+    text = (home / "config.yaml").read_text("utf-8")
+    assert text.count(f'base_url: "{server.url}"') == 1
+    assert all(line in text for line in before.splitlines())
+    assert "KODE_MODEL=local/qwen3-coder\n" in (home / ".env").read_text("utf-8")
+
+
+async def test_setup_refuses_to_rewrite_what_it_cannot_add_to(tmp_path: Path) -> None:
+    home = Path(os.environ["KODE_HOME"])
+    home.mkdir()
+    flow = "providers: {acme: {base_url: 'https://a.example/v1'}}\n"
+    (home / "config.yaml").write_text(flow, "utf-8")
+    done = await run(None, tmp_path, "setup", "http://127.0.0.1:9/v1", "--untested")
+    assert done.code == 1
+    assert "write this below its `providers`" in done.err
+    assert (home / "config.yaml").read_text("utf-8") == flow
+
+
+async def test_a_host_without_a_list_is_no_wrong_address(tmp_path: Path) -> None:
+    gone = response(404, {"detail": "Not Found"})
+    async with RawHttpServer() as server:
+        server.choose = lambda asked: says("hi") if asked.method == "POST" else gone
+        more = local_host(tmp_path, server, "local/m")
+        doctor = await run(None, tmp_path, "doctor", "--online", **more)
+        assert "local: 127.0.0.1" in doctor.out
+        assert "lists no models" in doctor.out
+        assert "FAIL online" not in doctor.out
+        assert "lists no models" in (await run(None, tmp_path, "models", **more)).out
+        server.choose = lambda _: gone
+        wrong = await run(None, tmp_path, "doctor", "--online", **more)
+        assert "no chat API at this address" in wrong.out
+        assert wrong.code == 1
+
+
+async def test_the_doctor_sees_a_misspelt_model(tmp_path: Path) -> None:
+    listed = response(200, {"data": [{"id": "qwen3-coder"}, {"id": "glm-air"}]})
+    async with RawHttpServer(listed) as server:
+        more = local_host(tmp_path, server, "local/qwen3-codr")
+        wrong = await run(None, tmp_path, "doctor", "--online", **more)
+        assert "FAIL online: model: no host lists local/qwen3-codr" in wrong.out
+        assert "Did you mean local/qwen3-coder?" in wrong.out
+        for right in ("local/qwen3-coder", "local/glm-air"):
+            more = local_host(tmp_path, server, right)
+            found = await run(None, tmp_path, "doctor", "--online", **more)
+            assert "FAIL online" not in found.out
 
 
 async def test_skills_memory_and_models_for_programs(tmp_path: Path) -> None:
