@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
 from kode_sidecar.agent.context.compaction import compaction_texts
 from kode_sidecar.agent.context.surroundings import SystemPrompt
@@ -63,10 +65,13 @@ class JobWork:
 class RunSession:
     """The session of one run. Use `work` once, then `close` it."""
 
-    def __init__(self, session: Session, editor: FolderEditor, work: JobWork) -> None:
+    def __init__(
+        self, session: Session, editor: FolderEditor, work: JobWork, config_path: str
+    ) -> None:
         self._session = session
         self._editor = editor
         self._work = work
+        self._config_path = config_path
 
     @property
     def id(self) -> str:
@@ -106,7 +111,18 @@ class RunSession:
         if stopped:
             return TurnEnd("interrupted", _timed_out(runtime.timeout_seconds))
         completed = end.result()
-        return TurnEnd(completed.stop_reason, completed.error)
+        return TurnEnd(completed.stop_reason, self._explained(completed.error))
+
+    def _explained(self, error: ErrorInfo | None) -> ErrorInfo | None:
+        """Return the error; one about the job's own budget names the job's file."""
+        if error is None or error.code != "BudgetReached" or error.details != {"reason": "turn"}:
+            return error
+        limit = self._work.config.runtime.budget
+        text = (
+            f"The job's budget of {limit} has no room for another request: raise "
+            f"`runtime.budget` in {self._config_path} to go on."
+        )
+        return msgspec.structs.replace(error, message=text)
 
     async def close(self) -> None:
         """Cancel what runs, wait for its end, and release the files."""
@@ -131,7 +147,7 @@ async def open_run_session(
     agent = AgentProfile(JOB, "", None, config.runtime.max_steps, tuple(work.tools.names))
     new = NewSession(OpenedSession(records), agent, "auto", config.model.name, folders.defaults)
     try:
-        return RunSession(Session(new, _services(work, editor)), editor, work)
+        return RunSession(Session(new, _services(work, editor)), editor, work, run.config_path)
     except BaseException:
         records.close()
         raise

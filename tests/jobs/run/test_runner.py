@@ -361,6 +361,9 @@ async def test_a_run_costs_no_more_than_its_budget(world: HeadlessWorld) -> None
     assert (await world.run()).status == "completed"
     result = await world.run(fields={"runtime.budget": "0.0001 cny"})
     assert (result.status, result.error.code if result.error else "") == ("failed", "BudgetReached")
+    assert result.error is not None
+    assert "raise `runtime.budget` in " in result.error.message
+    assert RunFiles(result.sandbox_root).run["config_path"] in result.error.message
     assert len(model.requests) == 1
     for wrong in ("lots", "20", 5):
         refused = await world.run(fields={"runtime.budget": wrong})
