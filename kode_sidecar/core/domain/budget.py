@@ -96,7 +96,7 @@ class Habit:
 
     def learn(self, usage: Usage) -> None:
         """Add the usage that a host counted."""
-        self.outputs += usage.output_tokens
+        self.outputs += usage.written_tokens
         self.answers += 1
         if self.last_size:
             self.cached_share = min(usage.cached_tokens / self.last_size, 1.0)

@@ -190,6 +190,11 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel"):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
 
+    @property
+    def written_tokens(self) -> int:
+        """What is billed as output: some hosts count reasoning only in the total."""
+        return max(self.output_tokens, self.total_tokens - self.input_tokens)
+
     def plus(self, other: "Usage") -> "Usage":
         """Return the sum of two usages."""
         return Usage(

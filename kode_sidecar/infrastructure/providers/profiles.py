@@ -220,7 +220,7 @@ def usage_event(
         + usage.cached_tokens * price.cached
         + (written - for_an_hour) * price.writing()
         + for_an_hour * price.writing(for_an_hour=True)
-        + usage.output_tokens * price.output
+        + usage.written_tokens * price.output
     ) / 1_000_000
     in_dollars = amount if price.currency == "USD" else None
     return UsageReported(usage, Cost(amount, price.currency), in_dollars)

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.settings import LoadedSettings, load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
 from kode_sidecar.infrastructure.providers.model_names import newest_fitting
 from kode_sidecar.infrastructure.providers.model_table import CHECKED, MODELS
 from kode_sidecar.infrastructure.providers.presets import PRESETS
+from kode_sidecar.infrastructure.providers.profiles import TokenPrice, usage_event
 from kode_sidecar.servers.boot.provider_setup import set_up_providers, usable_model
 from tests.infrastructure.providers.streams import presets
 
@@ -96,3 +98,12 @@ def test_every_model_of_a_provider_is_a_row_of_the_table() -> None:
     for profile in (*BUILTIN_PROVIDERS.values(), *PRESETS.values()):
         rows = MODELS.get(profile.name.removesuffix("-intl"), ())
         assert [model.id for model in profile.models] == [row.profile.id for row in rows]
+
+
+def test_reasoning_that_only_the_total_has_is_billed() -> None:
+    """Gemini's and xAI's dialects count it beside the answer's tokens."""
+    price = TokenPrice(1.0, 0.1, 10.0)
+    apart = Usage(input_tokens=100, output_tokens=20, total_tokens=420)
+    inside = Usage(input_tokens=100, output_tokens=320, total_tokens=420, reasoning_tokens=300)
+    assert usage_event(apart, price).cost == usage_event(inside, price).cost
+    assert usage_event(Usage(input_tokens=100, output_tokens=20), price).cost == Cost(0.0003, "USD")
