@@ -273,7 +273,7 @@ class _RequestCost:
 
     def _estimated(self, usage: Usage) -> float:
         """Return what it likely cost where the model that answered has no known price."""
-        return self._prices.likely(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+        return self._prices.likely(usage.input_tokens, usage.cached_tokens, usage.written_tokens)
 
     def _drop(self) -> None:
         if self._started and not self._reported:

@@ -32,7 +32,7 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.servers.boot.budget_setup import SpendingToday, day_only, user_budget
 from kode_sidecar.servers.boot.http_library import open_hosts
 from kode_sidecar.servers.boot.knowledge import Knowledge
-from kode_sidecar.servers.boot.provider_setup import dearest, set_up_providers
+from kode_sidecar.servers.boot.provider_setup import likely_prices, set_up_providers
 from kode_sidecar.servers.boot.state_folder import session_folders
 from kode_sidecar.servers.boot.system import Environment
 
@@ -84,7 +84,7 @@ class JobAgent:
         self._model = DeferredClient(self.providers.missing)
         self._budgeted = BudgetedModel(
             LoggedModel(self._model, self._log, clock),
-            lambda name: dearest(self._models(name)),
+            lambda name: likely_prices(self._models(name)),
             self._spent_today,
         )
         self._chat: ChatClient | None = None

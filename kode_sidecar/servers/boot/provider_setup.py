@@ -150,11 +150,13 @@ def with_model(loaded: LoadedSettings, model: str) -> LoadedSettings:
     return replace(loaded, settings=replace(loaded.settings, model=model))
 
 
-def dearest(models: Sequence[ModelProfile]) -> Prices | None:
-    """Return the highest prices of the models; None if none is known, or in two currencies.
+def likely_prices(models: Sequence[ModelProfile]) -> Prices | None:
+    """Return the prices of the model that will answer, which is the first one.
 
-    One without a price counts as the dearest: a last resort that only gateways still serve.
+    If they are unknown, the highest of those after it; None if there are none, or in two
+    currencies.
     """
+    models = models[:1] if models[0].price is not None else models
     known = [model.price for model in models if model.price is not None]
     if not known or len({price.currency for price in known}) > 1:
         return None

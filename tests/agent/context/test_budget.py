@@ -34,7 +34,7 @@ from kode_sidecar.infrastructure.providers.builtin_providers import (
     BUILTIN_PROVIDERS,
     LOGICAL_MODELS,
 )
-from kode_sidecar.servers.boot.provider_setup import dearest
+from kode_sidecar.servers.boot.provider_setup import likely_prices
 
 _PIECES = re.compile(r"[a-zA-Z]+|[0-9]+|[^a-zA-Z0-9\s]+")
 CNY = Prices("CNY", 4.0, 1.0, 16.0, 4.0)
@@ -45,7 +45,7 @@ def host_prices() -> dict[str, Prices]:
     found: dict[str, Prices] = {"cny": CNY}
     for provider in BUILTIN_PROVIDERS.values():
         for model in provider.models:
-            prices = dearest([model])
+            prices = likely_prices([model])
             if prices is not None and provider.name in ("kimi", "anthropic"):
                 found.setdefault(provider.name, prices)
     assert len(found) == 3
@@ -55,18 +55,19 @@ def host_prices() -> dict[str, Prices]:
 def test_a_cache_for_an_hour_counts_where_the_user_asks_for_one() -> None:
     claude = BUILTIN_PROVIDERS["anthropic"].model("claude-opus-5")
     asks = replace(claude, body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
-    found = [dearest([one]) for one in (claude, asks)]
+    found = [likely_prices([one]) for one in (claude, asks)]
     assert [prices and prices.written for prices in found] == [6.25, 10.0]
 
 
-def test_a_candidate_without_a_price_counts_as_the_dearest() -> None:
+def test_a_candidate_without_a_price_has_the_highest_of_the_others() -> None:
     kimi = BUILTIN_PROVIDERS["kimi-intl"]
     names = LOGICAL_MODELS["ide-chat"]
     asked = [kimi.model(name) for name in names]
     assert kimi.listed(names[-1]) is None
-    assert dearest(asked) is not None
-    assert dearest(asked) == dearest(asked[:-1])
-    assert dearest(asked[-1:]) is None
+    assert likely_prices(asked) is not None
+    assert likely_prices(asked) == likely_prices(asked[:1])
+    assert likely_prices(asked[::-1]) == likely_prices([kimi.model("kimi-k3")])
+    assert likely_prices(asked[-1:]) is None
 
 
 @dataclass
