@@ -230,14 +230,35 @@ class Attempt:
         if raw is not None:
             raw.add(body)
         errors = self._endpoint.errors
-        self.error = errors.response(response.status, response.headers, body, self._model.id)
+        error = errors.response(response.status, response.headers, body, self._model.id)
+        self.error = self._sized(error)
         said = error_words(error_payload(body)).all
         self.refusal = Refusal(response.status, said, self._body)
         self._learn()
 
     def _fail(self, error: ErrorInfo) -> None:
         """Set `error`, with the host's own id of this request for its support."""
-        self.error = self._endpoint.errors.traced(error, self._headers)
+        self.error = self._sized(self._endpoint.errors.traced(error, self._headers))
+
+    def _sized(self, error: ErrorInfo) -> ErrorInfo:
+        """Return the error; one about the length of a first prompt with the prompt's size.
+
+        A new session would not help there.
+        """
+        request, window = self._request, (error.details or {}).get("window")
+        begun = any(message.role == "assistant" for message in request.messages)
+        if error.code != "ContextOverflow" or begun:
+            return error
+        size = request.prompt_likely or guessed_tokens(self._body)
+        window = window or self._model.context_window
+        reads = f"reads {window:,} at most" if window else "reads less"
+        _, mark, said = error.message.partition(" It said: ")
+        text = (
+            f"The prompt has about {size:,} tokens, with instructions and tools, and "
+            f"{self._model.id} {reads}: shorten it, attach less, or choose a model with a larger "
+            "window."
+        )
+        return replace(error, message=f"{text}{mark}{said}")
 
     def _learn(self) -> None:
         if self.error is not None and self.error.code == "RateLimited":

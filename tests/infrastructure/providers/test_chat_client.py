@@ -763,6 +763,17 @@ async def test_a_refusal_in_a_200_is_read_once(
         assert len(server.requests) == 1
 
 
+async def test_a_first_prompt_that_is_too_long_is_told_its_size(new_client: NewClient) -> None:
+    said = "This model's maximum context length is 8192 tokens"
+    async with RawHttpServer(refusal(400, "invalid_request_error", said)) as server:
+        error = failed(await new_client(server).ask(prompt_likely=12_345))
+        assert error.code == "ContextOverflow"
+        assert "about 12,345 tokens" in error.message
+        assert "reads 8,192 at most" in error.message
+        assert "new session" not in error.message
+        assert error.message.endswith(f"It said: {said}")
+
+
 async def test_a_loading_model_is_waited_for(new_client: NewClient) -> None:
     body = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
     loading = response(503, body)
