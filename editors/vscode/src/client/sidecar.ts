@@ -2,7 +2,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import * as vscode from "vscode";
-import { CloseAction, ErrorAction, type InitializeParams, LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
+import {
+  type ApplyWorkspaceEditResult,
+  CloseAction,
+  ErrorAction,
+  type InitializeParams,
+  LanguageClient,
+  type LanguageClientOptions,
+  State,
+  type WorkspaceEdit,
+} from "vscode-languageclient/node";
 import type {
   BlockDelta,
   EventParams,
@@ -194,6 +203,7 @@ export class Sidecar implements vscode.Disposable {
       traceOutputChannel: this.trace,
       initializationOptions: { kode: handshake(this.extension) },
       initializationFailedHandler: () => false,
+      middleware: { workspace: { handleApplyEdit: (params, next) => refusal(params.edit) ?? next(params, this.leaving.token) } },
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => ({ action: CloseAction.DoNotRestart, handled: true }),
@@ -210,6 +220,18 @@ export class Sidecar implements vscode.Disposable {
   dispose(): void {
     void this.stop();
   }
+}
+
+/** Why an edit is not applied: an editor that has no text document neither shows nor saves it. */
+function refusal(edit: WorkspaceEdit): ApplyWorkspaceEditResult | undefined {
+  const uris = (edit.documentChanges ?? []).flatMap((one) => ("textDocument" in one ? [one.textDocument.uri] : [])).concat(Object.keys(edit.changes ?? {}));
+  const texts = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
+  const inputs = vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map(({ input }) => input));
+  const shown = new Set(inputs.flatMap((input) => (input instanceof vscode.TabInputCustom ? [input.uri.toString()] : [])));
+  const uri = uris.map((one) => vscode.Uri.parse(one, true)).find((one) => shown.has(one.toString()) && !texts.has(one.toString()));
+  if (!uri) return undefined;
+  const name = vscode.workspace.asRelativePath(uri);
+  return { applied: false, failureReason: vscode.l10n.t("{0} is open in an editor of its own that holds no text; reopen it as text, then accept again", name) };
 }
 
 /** Opens the stage's folder where there is a stage, else the window's folders. */
