@@ -134,7 +134,8 @@ class ToolRun:
         """Run one call and return its result; for a loop that chooses the order itself."""
         await self._emit.flow()
         self._start(position)
-        outcome = self._repeats.noted(self._calls[position], await self._outcome(position))
+        outcome = await self._outcome(position)
+        outcome = self._repeats.noted(self._calls[position], outcome, self._message_id)
         self._finish(position, outcome, _status(outcome))
         return self._results[position]
 
