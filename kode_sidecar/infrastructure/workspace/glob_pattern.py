@@ -68,7 +68,28 @@ class GlobPattern:
         """Return whether the pattern matches a whole path, given by names below its folder."""
         if self.folders_only and not folder:
             return False
-        return _fits(self._tests, parts)
+        if self._stem is None or len(parts) < len(self._stem):
+            return self._stem is None and _fits(self._tests, parts)
+        *above, stem = self._stem
+        if list(parts[: len(above)]) != above or not parts[len(above)].startswith(stem):
+            return False
+        rest = parts[len(above)][len(stem) :], *parts[len(self._stem) :]
+        return _fits((None, *self._tests[len(self._stem) :]), rest)
+
+    @cached_property
+    def _stem(self) -> Sequence[str] | None:
+        """The plain names up to the stars in `a/b**/c`, here `a`, `b`; None for other patterns.
+
+        Git compares what stands before the first wildcard by itself. Stars behind it then begin
+        what is left, and as at the beginning of a pattern they match any folders.
+        """
+        count = next((at for at, name in enumerate(self.segments) if _WILD.search(name)), 0)
+        name = self.segments[count]
+        stem = name.rstrip("*")
+        two = len(name) - len(stem) > 1
+        if self.names_brackets or not stem or not two or _WILD.search(stem):
+            return None
+        return None if count + 1 == len(self.segments) else (*self.segments[:count], stem)
 
     @cached_property
     def _tests(self) -> "tuple[Callable[[str], object] | None, ...]":

@@ -31,7 +31,9 @@ def test_rules_mean_what_git_takes_them_for(tmp_path: Path, rng: random.Random) 
         pieces = ["".join(rng.choices(PIECES, k=rng.randint(1, 4))) for _ in range(2)]
         pieces.append(rng.choice(["**", "a", "b"]))
         rng.shuffle(pieces)
-        line = rng.choice(["", "/"]) + "/".join(pieces[: rng.randint(1, 3)])
+        line = rng.choice(["", "/", "", "/", "a**/", "/b***/"]) + "/".join(
+            pieces[: rng.randint(1, 3)]
+        )
         rules[path] = line + rng.choice(["", "", "/"])
         file = tmp_path / path
         file.parent.mkdir(parents=True)
