@@ -255,6 +255,7 @@ async def test_plan_runs_no_edit_tool_and_tells_clients_of_none(project: Path) -
             "explore",
             "ask_user",
             "write_memory",
+            "web_fetch",
         ]
         assert "propose_edit was not run. In plan mode you only read" in last_result(world)
         assert session.change_sets == {}

@@ -92,7 +92,9 @@ async def test_who_reads_sees_it_live_and_may_not_write(project: Path) -> None:
         await seen(reader, lambda: fold.turns[turn_id].stop_reason == "end_turn")
         assert reader.editor.asked == []
         (change_set,) = session.change_sets.values()
-        await writer.decide(change_set, rest="reject", seenSeq=session.seq)
+        # The yes to the question was one to the edit.
+        assert [hunk.state for hunk in change_set.hunks()] == ["applied"]
+        await ask(writer, "changeSet/undo", changeSetId=change_set.id)
         await writer.turn(session, "on")
         await caught_up(reader, fold, writer)
         assert final_state(fold) == final_state(await writer.watch.attach(session_id))

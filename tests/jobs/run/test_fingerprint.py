@@ -144,6 +144,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 CHANGED: dict[tuple[Any, ...], Any] = {
+    ("goal",): {"command": ["make", "test"]},
     ("memory", "external"): {"url": "https://memory.example"},
     ("memory", "write_mode"): "disabled",
     ("profile", "language"): "zh",
@@ -161,7 +162,8 @@ CHANGED: dict[tuple[Any, ...], Any] = {
 
 def test_every_single_field_counts() -> None:
     start = {"kgent": {"schema_version": 1}, "profile": {"id": "job", "role": "r"}}
-    whole: dict[str, Any] = msgspec.to_builtins(parsed(start))
+    with_commands = {**start, "tools": {"shell": {"enabled": True}}}  # a goal has one
+    whole: dict[str, Any] = msgspec.to_builtins(parsed(with_commands))
     fingerprint = config_fingerprint(parsed(whole))
     unchangeable = {("kgent", "schema_version"), ("runtime", "script")}
     for path in set(leaves(whole)) - unchangeable:
