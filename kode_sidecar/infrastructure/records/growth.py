@@ -22,6 +22,7 @@ from kode_sidecar.infrastructure.records.json_record import (
 )
 
 GROWTH_FILE = "growth.jsonl"
+_APPENDED = os.O_CREAT | os.O_APPEND | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 _WAIT_SECONDS = 1.0
 _AT_ONCE_BYTES = 4_000
 _MOST_BYTES = 8_000_000
@@ -71,7 +72,7 @@ class Growth:
         self._stop()
         if data and self._size < _MOST_BYTES:
             self._size += len(data)
-            with suppress(OSError), open(self._path, "ab", opener=_private) as file:
+            with suppress(OSError), os.fdopen(os.open(self._path, _APPENDED, 0o600), "ab") as file:
                 file.write(data)
 
     def _stop(self) -> None:
@@ -90,7 +91,3 @@ def read_growth(folder: Path) -> dict[str, str]:
                 if part.at == len(grown[part.block_id]):
                     grown[part.block_id] += part.add
     return grown
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
