@@ -91,12 +91,22 @@ class _SentText:
 
 
 def _on_disk(edit: Hunk, sent: Sequence[Hunk]) -> Hunk:
-    """Return an edit of the text after `sent`, with offsets in the disk's text."""
-    growth = 0
+    """Return an edit of the text after `sent`, with offsets in the disk's text.
+
+    One that begins or ends within text that was sent takes all that this stands for.
+    """
+    start, end, growth = edit.start, edit.end, 0
     for hunk in sent:
-        if hunk.start + growth + len(hunk.new_text) <= edit.start:
-            growth += len(hunk.new_text) - (hunk.end - hunk.start)
-    return replace(edit, start=edit.start - growth, end=edit.end - growth)
+        begins = hunk.start + growth
+        ends = begins + len(hunk.new_text)
+        growth += len(hunk.new_text) - (hunk.end - hunk.start)
+        if ends <= edit.start:
+            start = edit.start - growth
+        elif begins < edit.start:
+            start = hunk.start
+        if begins < edit.end:
+            end = edit.end - growth if ends <= edit.end else hunk.end
+    return replace(edit, start=start, end=max(start, end))
 
 
 def _distance(text: str, lines: Sequence[str]) -> int:
