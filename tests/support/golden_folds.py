@@ -48,6 +48,12 @@ SESSIONS: dict[str, Sequence[RecordedResponse]] = {
     "retry": (broken_off(answer(text("This attempt breaks off in the middle.")), 4), _SPOKEN),
 }
 """Each one is held in the middle of its last answer, where it is told as a snapshot, too."""
+PROMPT = "Use f-strings, please. 谢谢 🙏"
+RETRY_PROMPT = (
+    f"{PROMPT} The line to the host may break off while you answer: then you are asked once more, "
+    "and what you say the second time counts. This prompt is so long that the estimate of the lost "
+    "tokens, in steps of a hundred, is the same for every name of the folder."
+)
 
 
 def read_golden(name: str) -> Json:
@@ -69,7 +75,7 @@ async def play(name: str, project: Path) -> Json:
         world.editor.open(file, UNSAVED, language_id="python")
         mode = {"mode": name} if name == "keep" else {}
         session = await world.session(title="Greetings", model="kimi-k2.6", agent="coder", **mode)
-        turn_id = await world.start(session, "Use f-strings, please. 谢谢 🙏")
+        turn_id = await world.start(session, RETRY_PROMPT if name == "retry" else PROMPT)
         await world.model.reached("middle")
         await world.watch.until(
             lambda: any(b.text == "Half of it," for b in session.blocks.values())

@@ -15,7 +15,7 @@ from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.fold import Fold
 from tests.editors.neovim_builds import SUITES
 from tests.editors.neovim_driver import PLUGIN, require_neovim
-from tests.support.golden_folds import FOLDER, SESSIONS, play, read_golden
+from tests.support.golden_folds import FOLDER, RETRY_PROMPT, SESSIONS, play, read_golden
 from tests.support.node_tools import node_modules, run_node
 from tests.support.program import ROOT
 
@@ -107,7 +107,7 @@ def test_all_ways_lead_to_the_same(name: str) -> None:
 def test_what_a_session_shows() -> None:
     edits, retry = ways("edits")["stream"], ways("retry")["stream"]
     texts = [block["text"] for block in retry["blocks"].values() if block["type"] == "text"]
-    assert texts == ["Use f-strings, please. 谢谢 🙏", "Half of it, and all of it 👋"]
+    assert texts == [RETRY_PROMPT, "Half of it, and all of it 👋"]
     assert [hunk["state"] for hunk in edits["hunks"].values()] == ["applied"]
     calls = {block["id"] for block in edits["blocks"].values() if block["type"] == "tool_use"}
     assert set(edits["results"]) == calls
