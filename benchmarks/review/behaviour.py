@@ -46,7 +46,7 @@ class ReviewModel:
         path = f"{folder}/{case.file}"
         if calls == 0:
             return answer(tool_call("changes", {"paths": [path]}), _read(path))
-        behaviour = next(one for one in BEHAVIOURS if f"user: {one}" in asked)
+        behaviour: Behaviour = next(one for one in BEHAVIOURS if f"user: {one}" in asked)
         if behaviour == "prose":
             return answer(text(f"In {path} line 3 is wrong: {case.fault or 'all of it'}"))
         if behaviour == "silent":
