@@ -10,7 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+from unittest.mock import patch
 
+from kode_sidecar.infrastructure.records import growth
 from simulation import edit_stories, whole_stories
 from simulation.edit_world import EditWorld
 from simulation.loop import SimulatedLoop
@@ -82,6 +84,20 @@ class _Errors(logging.Handler):
             self.first = error or Violation("a task died unseen", str(context["message"]))
 
 
+class _NoTimer:
+    """In place of a timer of the real clock, which would ring in the middle of a later story."""
+
+    daemon = False
+
+    def __init__(self, _seconds: float, _ring: Callable[[], object]) -> None: ...
+
+    def start(self) -> None:
+        """Do nothing: time stands in a story."""
+
+    def cancel(self) -> None:
+        """Do nothing."""
+
+
 class Stage:
     """Where stories are played, one after the other, in one thread. A context manager."""
 
@@ -92,13 +108,16 @@ class Stage:
         self._loop = SimulatedLoop()
         self._errors = _Errors()
         self._loop.set_exception_handler(self._errors.lost)
+        self._no_timer = patch.object(growth, "Timer", _NoTimer)
 
     def __enter__(self) -> "Stage":
         logging.getLogger("kode_sidecar").addHandler(self._errors)
         logging.getLogger("kode_sidecar").propagate = False
+        self._no_timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._no_timer.stop()
         logging.getLogger("kode_sidecar").removeHandler(self._errors)
         logging.getLogger("kode_sidecar").propagate = True
         self._loop.close()

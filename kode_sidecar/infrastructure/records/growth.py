@@ -6,10 +6,10 @@ nothing is fsynced: a power cut may take it.
 """
 
 import os
-import threading
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock, Timer
 
 import msgspec
 
@@ -36,8 +36,8 @@ class Growth:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / GROWTH_FILE
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._lock = Lock()
+        self._timer: Timer | None = None
         self._parts: list[BlockDelta] = []
         self._waiting = 0
         self._size = int(self._path.exists())  # a file of a process that was killed goes, too
@@ -50,7 +50,7 @@ class Growth:
             if self._waiting >= _AT_ONCE_BYTES:
                 self._write()
             elif self._timer is None:
-                self._timer = threading.Timer(_WAIT_SECONDS, self._ring)
+                self._timer = Timer(_WAIT_SECONDS, self._ring)
                 self._timer.daemon = True
                 self._timer.start()
 
