@@ -222,7 +222,7 @@ class TextEdits:
         self._unseen[document.key].add(flight)
         try:
             flight.answer = await self._editor.apply_edit(
-                self._wire(flight.order.label, current, self._small(document, current, edits))
+                self._wire(flight.order.label, current, edits)
             )
         finally:
             given_up = (flight.lost or flight.late) and not flight.refused
@@ -240,18 +240,10 @@ class TextEdits:
         olds = [replace(span, old_text=sent.text[span.start : span.end]) for span in spans]
         moved = follow_all(olds, [Edit(0, len(sent.text), disk.text)], sent.text, disk.text)
         encoding = self._workspace.position_encoding
-        if not any(span.touched for span in moved) and all(
+        return not any(span.touched for span in moved) and all(
             disk.position_at(there.start, encoding) == sent.position_at(here.start, encoding)
             for there, here in zip(moved, spans, strict=True)
-        ):
-            return True
-        return self._same_of_both(disk, sent, list(edits.values()))  # as an undo of what was sent
-
-    def _same_of_both(self, disk: Document, sent: Document, edits: Sequence[Edit]) -> bool:
-        """Return whether edits make the same text of both that an editor may hold."""
-        encoding = self._workspace.position_encoding
-        edit = self._wire("", sent, edits)
-        return edit.applied_to(disk.text, encoding) == edit.applied_to(sent.text, encoding)
+        )
 
     def _edits(
         self,
@@ -282,17 +274,7 @@ class TextEdits:
                 end = hunk.end
         return edits
 
-    def _small(
-        self, document: Document, current: Document, edits: Mapping[str, Edit]
-    ) -> Sequence[Edit]:
-        """Return the edits as small as may be: whole lines where only these are right on both."""
-        lines = list(edits.values())
-        small = minimal_edits(current.text, lines)
-        if current is document or self._same_of_both(document, current, small):
-            return small
-        return lines if self._same_of_both(document, current, lines) else small
-
-    def _wire(self, label: str, current: Document, edits: Sequence[Edit]) -> DocumentEdit:
+    def _wire(self, label: str, current: Document, edits: Mapping[str, Edit]) -> DocumentEdit:
         encoding = self._workspace.position_encoding
         return DocumentEdit(
             label=label,
@@ -300,7 +282,7 @@ class TextEdits:
             version=current.version if current.is_open else None,
             edits=[
                 EditorTextEdit(range=range_of(current, edit, encoding), new_text=edit.text)
-                for edit in edits
+                for edit in minimal_edits(current.text, list(edits.values()))
             ],
         )
 

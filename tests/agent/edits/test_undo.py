@@ -156,30 +156,6 @@ async def test_a_closed_file_is_undone_over_what_was_sent_or_saved(desk: Desk) -
     assert desk.editor.edits[1].edits[0].range.start.line == 2
 
 
-@pytest.mark.parametrize(("old", "new"), [("two", "TWO"), ("two", "a longer line"), ("six", "6")])
-async def test_an_edit_of_a_closed_file_that_nobody_saved_is_undone(
-    desk: Desk, old: str, new: str
-) -> None:
-    desk.file("b.txt", TEXT)
-    await desk.edit("b.txt", (old, new))
-    hunk = desk.hunks[0].hunk_id
-    await desk.accept(hunk)
-    result = await undo(desk, hunk_id=hunk)
-    assert (result.undone, result.conflicts) == ((hunk,), ())
-    for held in (TEXT.replace(old, new), TEXT):  # the editor may have thrown its buffer away
-        assert desk.editor.edits[1].applied_to(held, "utf-16") == TEXT
-
-
-async def test_lines_added_to_a_closed_file_are_not_taken_from_a_text_without_them(
-    desk: Desk,
-) -> None:
-    desk.file("b.txt", TEXT)
-    await desk.edit("b.txt", ("two\n", "two\nnew\n"))
-    await desk.accept(desk.hunks[0].hunk_id)
-    assert [one.hunk_id for one in (await undo(desk)).conflicts] == [desk.hunks[0].hunk_id]
-    assert len(desk.editor.edits) == 1
-
-
 async def test_the_users_own_replacement_is_taken_back_too(desk: Desk) -> None:
     buffer = desk.editor.open(desk.file("a.txt", ""), TEXT)
     await desk.edit("a.txt", ("two", "TWO"))
