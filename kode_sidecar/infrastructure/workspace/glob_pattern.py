@@ -68,13 +68,14 @@ class GlobPattern:
         """Return whether the pattern matches a whole path, given by names below its folder."""
         if self.folders_only and not folder:
             return False
-        if self._stem is None or len(parts) < len(self._stem):
-            return self._stem is None and _fits(self._tests, parts)
-        *above, stem = self._stem
-        if list(parts[: len(above)]) != above or not parts[len(above)].startswith(stem):
+        if self._stem is None:
+            return _fits(self._tests, parts)
+        *above, start = self._stem
+        names, rest = list(parts[: len(above)]), parts[len(above) :]
+        if names != above or not rest or not rest[0].startswith(start):
             return False
-        rest = parts[len(above)][len(stem) :], *parts[len(self._stem) :]
-        return _fits((None, *self._tests[len(self._stem) :]), rest)
+        tests = (None, *self._tests[len(self._stem) :])
+        return _fits(tests, (rest[0].removeprefix(start), *rest[1:]))
 
     @cached_property
     def _stem(self) -> Sequence[str] | None:
