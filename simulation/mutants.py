@@ -96,12 +96,12 @@ async with self._services.locks.of_all(()):
 
 a touched hunk is sent
 agent/edits/text_edits.py
-elif hunk.touched or hunk.start < end or is_back(ledger[hunk.id], hunk, current.text):
+elif hunk.touched or hunk.start < end or _is_back(ledger[hunk.id], hunk, unedited):
 elif hunk.start < end:
 
 what the user put back is put back once more
-agent/edits/hunk_status.py
-return repeats_beside(text, span.start, span.end, span.new_text) > hunk.repeats
+agent/edits/text_edits.py
+return unedited.repeats(span, span.new_text) > hunk.repeats
 return False
 
 an edit is not looked for when it was given up

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.core.domain.change_set import (
@@ -15,7 +16,7 @@ from kode_sidecar.core.domain.hunk import Composition, Hunk, Shifts, compose
 from kode_sidecar.core.kernel.contracts import ToolCall
 from kode_sidecar.core.text.line_merge import merge_lines
 from kode_sidecar.core.text.shown_text import invisible_characters
-from kode_sidecar.core.text.text_edit import Edit, repeats_beside
+from kode_sidecar.core.text.text_edit import Edit, apply_edits, repeats_beside
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.file_changes import FileChange
@@ -37,6 +38,7 @@ class _Source:
     base: TextBase
     block_id: str
     flags: tuple[HunkFlag, ...]
+    unedited: "UneditedText"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,28 @@ class Basis:
     def composed(self, after: str, *, by_lines: bool = True) -> Composition:
         """Return the hunks that make `after` (LF) of the text with its pending edits. Pure."""
         return compose(self.text, self.eol, self.pending, after, by_lines=by_lines)
+
+
+class UneditedText:
+    """A document's text without the hunks that are applied in it, so that what is new is a user's.
+
+    Lines that another hunk took away or brought are no repetition by the user.
+    """
+
+    def __init__(self, services: EditServices, document: Document) -> None:
+        done = [hunk.id for hunk in services.ledger.of_file(document.key) if hunk.is_done]
+        self._applied: list[Hunk] = []
+        for span in services.overlay.find_all(document, done):
+            if not span.touched and (not self._applied or self._applied[-1].end <= span.start):
+                self._applied.append(span)
+        current = services.overlay.current(document)
+        self._text = apply_edits(current.text, [span.edit for span in self._applied])
+
+    def repeats(self, span: Hunk, lines: str) -> int:
+        """Return how often `lines` stand right beside a place, which may be that of a hunk."""
+        above = takewhile(lambda one: one.id != span.id and one.end <= span.start, self._applied)
+        start = span.start + sum(len(one.new_text) - (one.end - one.start) for one in above)
+        return repeats_beside(self._text, start, start + len(lines), lines)
 
 
 class Announcer:
@@ -97,7 +121,8 @@ class Announcer:
         self._overlay.add(document, spans, call.turn_id)
         file = FileName(document.uri, self._workspace.display_path(document.key))
         flags = self._file_flags(document.uri, sensitive=sensitive)
-        source = _Source(call.turn_id, file, text_base(current), call.block_id, flags)
+        base, unedited = text_base(current), UneditedText(self._services, document)
+        source = _Source(call.turn_id, file, base, call.block_id, flags, unedited)
         hunks = [self._proposed(current, span, source) for span in spans]
         self._ledger.announce(hunks)
         self._ledger.supersede(replacements)
@@ -123,7 +148,7 @@ class Announcer:
             block_id=source.block_id,
             range=range_of(current, span, self._workspace.position_encoding),
             base=source.base,
-            repeats=repeats_beside(current.text, span.start, span.end, span.old_text),
+            repeats=source.unedited.repeats(span, span.old_text),
         )
 
     def file(
@@ -203,7 +228,8 @@ class Announcer:
             merged.left_out > 0
         )
         flags = self._file_flags(hunk.file.uri, sensitive="sensitive" in hunk.flags)
-        source = _Source(hunk.turn_id, hunk.file, text_base(current), hunk.block_id, flags)
+        base, unedited = text_base(current), UneditedText(self._services, document)
+        source = _Source(hunk.turn_id, hunk.file, base, hunk.block_id, flags, unedited)
         offered = self._proposed(current, offer, source)
         offered.merge_of = hunk.id
         offered.reason = f"{what}the rest is merged with the text there."

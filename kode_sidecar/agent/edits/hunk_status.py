@@ -15,7 +15,7 @@ from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.core.domain.change_set import ProposedHunk
 from kode_sidecar.core.domain.hunk import Hunk
 from kode_sidecar.core.domain.hunk_state import UNSETTLED
-from kode_sidecar.core.text.text_edit import repeats_beside, to_lf
+from kode_sidecar.core.text.text_edit import to_lf
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.documents import DocumentChange
 
@@ -186,10 +186,3 @@ def stands(span: Hunk, text: str) -> bool:
 def inverse_of(span: Hunk, text: str) -> Hunk:
     """Return what takes a hunk back whose new text stands in its place."""
     return Hunk(span.id, span.start, span.end, text[span.start : span.end], span.old_text)
-
-
-def is_back(hunk: ProposedHunk, span: Hunk, text: str) -> bool:
-    """Return whether what an undo is to put back stands beside its place: the user did it."""
-    if span.start < span.end or hunk.repeats is None or hunk.state != hunk.done_state:
-        return False
-    return repeats_beside(text, span.start, span.end, span.new_text) > hunk.repeats

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from kode_sidecar.agent.edits.announcing import range_of
+from kode_sidecar.agent.edits.announcing import UneditedText, range_of
 from kode_sidecar.agent.edits.flights import (
     LOST,
     UNANSWERED,
@@ -18,11 +18,12 @@ from kode_sidecar.agent.edits.flights import (
     Order,
     whole,
 )
-from kode_sidecar.agent.edits.hunk_status import inverse_of, is_back, stands
+from kode_sidecar.agent.edits.hunk_status import inverse_of, stands
 from kode_sidecar.agent.edits.hunks import EditResult
 from kode_sidecar.agent.edits.services import EditServices
 from kode_sidecar.agent.edits.verification import SentEdit
 from kode_sidecar.agent.event_log.editor_port import DocumentEdit
+from kode_sidecar.core.domain.change_set import ProposedHunk
 from kode_sidecar.core.domain.hunk import Hunk, follow_all
 from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.core.protocol.language import EditorTextEdit
@@ -256,6 +257,7 @@ class TextEdits:
         edits: dict[str, Edit] = {}
         end, ledger = 0, self._services.ledger
         hunks = self._overlay.find_all(document, todo.keys())
+        unedited = UneditedText(self._services, document)
         unknown = todo.keys() - {hunk.id for hunk in hunks}
         results |= {hunk_id: EditResult("conflict") for hunk_id in todo if hunk_id in unknown}
         for hunk in hunks:
@@ -264,7 +266,7 @@ class TextEdits:
             if hunk.touched and text is None and stands(hunk, current.text):
                 self._overlay.track(document, [inverse_of(hunk, current.text)])
                 results[hunk.id] = EditResult("applied")
-            elif hunk.touched or hunk.start < end or is_back(ledger[hunk.id], hunk, current.text):
+            elif hunk.touched or hunk.start < end or _is_back(ledger[hunk.id], hunk, unedited):
                 results[hunk.id] = EditResult("conflict")
             elif to_lf(new) == to_lf(hunk.old_text):
                 self._overlay.track(document, [replace(hunk, new_text=hunk.old_text)])
@@ -401,3 +403,10 @@ class TextEdits:
 def _diverged(found: Mapping[str, str]) -> dict[str, EditResult]:
     """Return the results of hunks in whose places the `found` texts stand."""
     return {hunk_id: EditResult("diverged", text) for hunk_id, text in found.items()}
+
+
+def _is_back(hunk: ProposedHunk, span: Hunk, unedited: UneditedText) -> bool:
+    """Return whether what an undo is to put back stands beside its place: the user did it."""
+    if span.start < span.end or hunk.repeats is None or hunk.state != hunk.done_state:
+        return False
+    return unedited.repeats(span, span.new_text) > hunk.repeats

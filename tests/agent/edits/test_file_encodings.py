@@ -154,6 +154,23 @@ def _taken_for_utf8(text: str, file: tuple[str | None, str, bytes]) -> bool:
         return False
 
 
+@pytest.mark.parametrize("alone", [False, True])
+async def test_a_deleted_line_returns_though_another_hunk_brought_equal_ones_together(
+    tmp_path: Path, alone: bool
+) -> None:
+    """What stands beside its place since then was our doing, not the user's."""
+    desk = Desk(tmp_path)
+    text = "a\n\na\na\n\n"
+    buffer = desk.editor.open(desk.file("a.txt", text), text)
+    call = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
+    await desk.sets.proposals.propose("a.txt", lambda _document, _text: "a\na\n\na\n", call)
+    await desk.accept(*(hunk.hunk_id for hunk in desk.hunks))
+    assert buffer.text == "a\na\n\na\n"
+    scope = desk.hunks[1].hunk_id if alone else desk.change_set_id
+    assert (await desk.sets.undo(scope, UndoParams())).conflicts == ()
+    assert buffer.text == ("a\na\na\n\na\n" if alone else text)
+
+
 @pytest.mark.parametrize("first", ["told", "opened"])
 async def test_what_the_editors_encoding_cannot_hold_is_refused(tmp_path: Path, first: str) -> None:
     desk = Desk(tmp_path)
