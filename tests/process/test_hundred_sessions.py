@@ -29,8 +29,9 @@ MOST_PING_SECONDS = {"jsonl": 0.25, "sqlite": 0.4}
 def files_of(pid: int, home: Path) -> Counter[str]:
     """What is open of the sessions; a connection to the model is none of it."""
     places = [Path(one) for one in open_files(pid).values()]
-    names = [one.name for one in places if home / "conversations" in one.parents]
-    return Counter(one for one in names if not one.endswith(".tmp"))  # a time, written at leisure
+    mine = [one for one in places if home / "conversations" in one.parents]
+    # A time is written at leisure: a `.tmp`, and its folder, which is flushed.
+    return Counter(one.name for one in mine if one.suffix != ".tmp" and not one.is_dir())
 
 
 async def test_a_hundred_sessions_at_once(
@@ -57,8 +58,8 @@ async def test_a_hundred_sessions_at_once(
             turns = [world.watch.turn_end(one.session_id, turn, HANG_SECONDS) for one, turn in ends]
             assert {one.stop_reason for one in await asyncio.gather(*turns)} == {"end_turn"}
         took = perf_counter() - began
-        told = {world.messages(one)[-1]["content"][0]["text"] for one in sessions}
-        assert told == {"".join(words) * 2}, "nothing is lost"
+        reported = {world.messages(one)[-1]["content"][0]["text"] for one in sessions}
+        assert reported == {"".join(words) * 2}, "nothing is lost"
         await at_rest(world.pid)
         most, after = memory(world.pid, "VmHWM"), files_of(world.pid, world.home)
     played(SESSIONS * DELTAS * 2, f"deltas of {SESSIONS} sessions at once, {storage}")
