@@ -102,11 +102,11 @@ def _import_ms(runs: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"PYTHONPYCACHEPREFIX": folder}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        told = [
+        reported = [
             float(subprocess.check_output(command, cwd=ROOT, env=environment))
             for _ in range(runs + 1)
         ]
-    return median(told[1:])
+    return median(reported[1:])
 
 
 def _encode_us(dialect: RpcDialect, delta: BlockDelta) -> float:

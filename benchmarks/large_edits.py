@@ -62,20 +62,22 @@ class _Desk:
         self.program.wait_loaded()
         item = {"uri": self.path.as_uri(), "languageId": "plaintext", "version": 1}
         text = self.path.read_text(encoding="utf-8")
-        self.program.tell("textDocument/didOpen", {"textDocument": {**item, "text": text}})
+        self.program.report("textDocument/didOpen", {"textDocument": {**item, "text": text}})
         self.program.ask_ms("kode/ping", {})
 
     def propose(self) -> None:
         turn = self.program.turn()
-        told = (message.body for message in turn.messages if b'"changeSetId"' in message.body)
-        self.change_set = next(told).partition(b'"changeSetId":"')[2].partition(b'"')[0].decode()
+        reported = (message.body for message in turn.messages if b'"changeSetId"' in message.body)
+        self.change_set = (
+            next(reported).partition(b'"changeSetId":"')[2].partition(b'"')[0].decode()
+        )
 
     def settle(self, method: str, **params: Any) -> None:
         """Ask for it, and do the edit that comes: told from the last place to the first."""
         answered = self.program.begin(method, {"changeSetId": self.change_set, **params})
         request = json.loads(self.program.process.until(b'"workspace/applyEdit"')[-1].body)
         self.version += 1
-        self.program.tell("textDocument/didChange", self._changed(request["params"]["edit"]))
+        self.program.report("textDocument/didChange", self._changed(request["params"]["edit"]))
         self.program.answer(request["id"], {"applied": True})
         result = json.loads(self.program.process.until(answered)[-1].body)["result"]
         if not result["verified"]:
@@ -96,7 +98,7 @@ class _Desk:
         self.version += 1
         at = {"line": line, "character": 0}
         change = self._change([{"range": {"start": at, "end": at}, "text": "x"}])
-        self.program.tell("textDocument/didChange", change)
+        self.program.report("textDocument/didChange", change)
 
 
 def _played(arena: Arena) -> list[tuple[str, float, float | None]]:

@@ -184,7 +184,7 @@ class Sidecar(Program):
         self.process.send(body)
         return mark
 
-    def tell(self, method: str, params: Any) -> None:
+    def report(self, method: str, params: Any) -> None:
         """Send a notification."""
         self.process.send(_message(method, params))
 

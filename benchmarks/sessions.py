@@ -138,10 +138,10 @@ def _events(messages: list[Message]) -> Iterator[Event]:
     for message in messages:
         turn = str(message.meta["turnId"])
         (block,) = message.content
-        told: list[Event] = []
+        reported: list[Event] = []
         if message.role == "user":
-            told.append(TurnStarted(turn_id=turn, message_id=message.id))
-        told += [
+            reported.append(TurnStarted(turn_id=turn, message_id=message.id))
+        reported += [
             MessageAdded(
                 turn_id=turn,
                 message_id=message.id,
@@ -156,10 +156,10 @@ def _events(messages: list[Message]) -> Iterator[Event]:
             MessageCompleted(turn_id=turn, message_id=message.id),
         ]
         if message.role == "assistant":
-            told[1] = BlockStarted(
+            reported[1] = BlockStarted(
                 turn_id=turn, message_id=message.id, block_id=block.id, block=TextBlock(text="")
             )
-            told.append(TurnCompleted(turn_id=turn, stop_reason="end_turn"))
-        for event in told:
+            reported.append(TurnCompleted(turn_id=turn, stop_reason="end_turn"))
+        for event in reported:
             seq += 1
             yield msgspec.structs.replace(event, seq=seq, ts="2026-01-01T00:00:00.000Z")

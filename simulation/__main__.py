@@ -57,13 +57,13 @@ def _progress() -> Callable[[Tally], None]:
     """Return what says now and then how far a search is."""
     next_at = _TELL_SECONDS
 
-    def hear(tally: Tally) -> None:
+    def receive(tally: Tally) -> None:
         nonlocal next_at
         if tally.seconds >= next_at:
             print(f"… {tally}", file=sys.stderr, flush=True)
             next_at = max(tally.seconds + _TELL_SECONDS, tally.seconds * 1.2)
 
-    return hear
+    return receive
 
 
 def _search(stage: Stage, options: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ def _search(stage: Stage, options: argparse.Namespace) -> int:
         seconds=seconds,
         tally=tally,
         cpu_seconds=options.cpu_seconds,
-        hear=_progress(),
+        receive=_progress(),
     ):
         rule = rule_of(found.failure)
         seeds[rule].append(found.seed)

@@ -56,7 +56,7 @@ class Done:
 class Desk:
     """`EditorPort` over one buffer. `edited` hears of every edit of the sidecar that was done.
 
-    `documents` is what the sidecar knows; it is told by `tell`, `open`, `save` and `close` alone.
+    `documents` is what the sidecar knows; only `report`, `open`, `save` and `close` notify it.
     A buffer that is not shown is one that an edit loaded: nobody is told of it. `unknown`: no
     process can know what it holds.
     """
@@ -68,7 +68,7 @@ class Desk:
     edited: Callable[[Done], None]
     buffer: Buffer | None = None
     hidden: Buffer | None = None
-    told: str = ""
+    reported: str = ""
     waiting: deque[Request] = field(default_factory=deque[Request])
     dealt_with: list[Request] = field(default_factory=list[Request])
     history: list[str] = field(default_factory=list[str])
@@ -126,7 +126,7 @@ class Desk:
         self.buffer = Buffer(self.uri, text, version=first, encoding=self.manners.encoding)
         self.history.clear()
         self.showing += 1
-        self.told = text
+        self.reported = text
         self.documents.open(self.uri, "plaintext", first, text)
 
     def close(self) -> None:
@@ -138,19 +138,19 @@ class Desk:
     def save(self) -> None:
         """Write the buffer, also one that nobody sees; the sidecar is told of a shown one."""
         if self.buffer is not None:
-            self.tell()
+            self.report()
             self.write(self.buffer.text)
             self.documents.save(self.uri, None)
         elif self.hidden is not None:
             self.write(self.hidden.text)
             self.hidden = None
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Send `didChange` with all that is untold."""
         if self.buffer is None:
             return
         params = self.buffer.take_did_change(self.manners.style)
-        self.told = self.buffer.text
+        self.reported = self.buffer.text
         if params is not None:
             version = params["textDocument"]["version"]
             self.documents.change(self.uri, version, params["contentChanges"])
@@ -175,7 +175,7 @@ class Desk:
         if saved and self.buffer is not None:
             self._remember()
             self.buffer.set_text(self._from_disk(text))
-            self.tell()
+            self.report()
 
     def _remember(self) -> None:
         if self.buffer is not None:

@@ -7,7 +7,7 @@ from simulation.editors import EDITORS
 from simulation.story import Step, Story
 
 _WORDS = ["}", "x", "return x", "中 😀", "end", "  }"]
-_HANDLING = ["take", "tell", "answer"]
+_HANDLING = ["take", "report", "answer"]
 
 
 def draw(seed: int) -> Story:
@@ -67,8 +67,8 @@ def _key(rng: random.Random) -> list[Step]:
         args += (rng.choice(["char", "line", "line", "above"]),)
     elif verb == "cut":
         args += (rng.randrange(2),)
-    told = [Step("tell")] if rng.random() < 0.7 else []
-    return [Step(verb, () if verb == "undo_key" else args), *told]
+    reported = [Step("report")] if rng.random() < 0.7 else []
+    return [Step(verb, () if verb == "undo_key" else args), *reported]
 
 
 def _proposal(rng: random.Random) -> Step:

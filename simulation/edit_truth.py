@@ -126,7 +126,7 @@ class Truth:
 
     fates: dict[str, Fate] = field(default_factory=dict[str, Fate])
     reworked: set[str] = field(default_factory=set[str])
-    told: dict[str, str] = field(default_factory=dict[str, str])
+    reported: dict[str, str] = field(default_factory=dict[str, str])
     uncertain: set[str] = field(default_factory=set[str])
     keys: int = 0
 
@@ -158,9 +158,9 @@ class Truth:
         for line in {**(old - new), **(new - old)}:
             self.reworked.update(marks(line))
 
-    def discarded(self, told: str, text: str) -> None:
+    def discarded(self, reported: str, text: str) -> None:
         """The user threw away a text of which the sidecar was told another one last."""
-        old, new = marks(told), marks(text)
+        old, new = marks(reported), marks(text)
         self.reworked |= set(old - new) | set(new - old)
 
     def killed(self, states: Mapping[str, str]) -> None:
@@ -271,7 +271,7 @@ class Truth:
 
     # ---- what the model is told ----------------------------------------------------------------
 
-    def hear(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         """The model was told something about its edits."""
         lines = [line for line in text.split("\n") if line.startswith("- ") and ": " in line]
         for fate in self._named() if lines else ():
@@ -280,7 +280,7 @@ class Truth:
                 what, _, verdict = line.partition(": ")
                 if what.endswith(f", {name}"):
                     known = (word for start, word in _VERDICTS.items() if verdict.startswith(start))
-                    self.told[fate.id] = next(known, verdict)
+                    self.reported[fate.id] = next(known, verdict)
 
     def check_told(self, states: Mapping[str, str]) -> None:
         """What the model was told last of each hunk is how it stands."""
@@ -289,9 +289,9 @@ class Truth:
             if state in ("proposed", "superseded"):
                 continue
             state = "failed" if state in ("stale", "conflict", "diverged") else state
-            told = self.told.get(fate.id)
-            if told != state:
-                raise Violation("the model believes an untruth", f"{told}, not {state}: {fate}")
+            reported = self.reported.get(fate.id)
+            if reported != state:
+                raise Violation("the model believes an untruth", f"{reported}, not {state}: {fate}")
 
     def _named(self) -> list[Fate]:
         """The hunks whose name for the model is theirs alone."""

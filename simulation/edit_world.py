@@ -173,8 +173,8 @@ class EditWorld:
         desk = self.desk
         if desk.buffer is not None:
             document = desk.documents.get(desk.uri)
-            if document is None or document.text != desk.told:
-                raise Violation("the sidecar's text is another one", f"not {desk.told!r}")
+            if document is None or document.text != desk.reported:
+                raise Violation("the sidecar's text is another one", f"not {desk.reported!r}")
         return False
 
     def _place(self, number: int) -> int:
@@ -207,9 +207,9 @@ class EditWorld:
         del step
         self.desk.take_back()
 
-    def _tell(self, step: Step) -> None:
+    def _report(self, step: Step) -> None:
         del step
-        self.desk.tell()
+        self.desk.report()
 
     def _open(self, step: Step) -> None:
         del step
@@ -225,13 +225,13 @@ class EditWorld:
         if step.word(0) != "unsaved":
             self.desk.save()
         elif self.desk.buffer is not None:  # what was done and not told, nobody ever hears of
-            self.truth.discarded(self.desk.told, self.desk.buffer.text)
+            self.truth.discarded(self.desk.reported, self.desk.buffer.text)
         self.desk.close()
 
     def _hide_undos(self) -> None:
         """What is told together with what landed may hide it."""
         desk = self.desk
-        if desk.waiting or desk.dealt_with or (desk.buffer and desk.told != desk.buffer.text):
+        if desk.waiting or desk.dealt_with or (desk.buffer and desk.reported != desk.buffer.text):
             self.truth.lose_undos()
 
     def _switch(self, step: Step) -> None:
@@ -281,7 +281,7 @@ class EditWorld:
         call = ToolCall("tool-1", "propose_edit", "s-1", f"t-{self._turns}", "m-1")
         with suppress(KodeError):  # as the model is told of a mistake
             proposed = await self.sets.proposals.propose(FILE, rewrite, call)
-            self.truth.hear(proposed.message)
+            self.truth.receive(proposed.message)
 
     def _hunk(self, number: int, *states: str) -> str | None:
         keys = [key for key, state in self._states.items() if state in states]
@@ -351,7 +351,7 @@ class EditWorld:
     def _listen(self, step: Step) -> None:
         """The model's next step: it is told what it does not know."""
         del step
-        self.truth.hear(self.sets.take_reminders() or "")
+        self.truth.receive(self.sets.take_reminders() or "")
 
     def _restart(self, step: Step) -> None:
         """The process is killed and started again; the editor tells it what is open."""
@@ -364,10 +364,10 @@ class EditWorld:
         self._tasks.clear()
         self._asking.clear()
         self.truth.killed(self._states)
-        old.tell()
+        old.report()
         self.desk, self.sets = self._process()
         self.desk.buffer, self.desk.hidden, self.desk.history = old.buffer, old.hidden, old.history
-        self.desk.told, self.desk.showing = old.told, old.showing
+        self.desk.reported, self.desk.showing = old.reported, old.showing
         self.desk.checkouts, self.desk.unknown = old.checkouts, True
         history = EventHistory()
         history.feed_all(list(self._events))
@@ -384,9 +384,9 @@ class EditWorld:
         desk = self.desk
         if self._loop.answer_thread():
             return True
-        if desk.waiting or desk.dealt_with or (desk.buffer and desk.told != desk.buffer.text):
+        if desk.waiting or desk.dealt_with or (desk.buffer and desk.reported != desk.buffer.text):
             desk.deal_with_next()
-            desk.tell()
+            desk.report()
             desk.answer_next()
             return True
         when = self._loop.next_timer
@@ -404,7 +404,7 @@ class EditWorld:
             raise Violation("something waits for ever", f"{len(self._tasks)} requests")
         self._look(Step("look"))
         unseen = self._states if self.desk.buffer is None else ()
-        self.truth.hear(self.sets.take_reminders() or "")
+        self.truth.receive(self.sets.take_reminders() or "")
         self.truth.check_states(self._states, self.desk.text, unseen)
         self.truth.check_told(self._states)
         for change_set in dict.fromkeys(self._sets_of.values()):
@@ -420,6 +420,6 @@ class EditWorld:
 
 _USERS = {"type", "delete", "cut", "undo_key", "close", "switch"}
 VERBS = _USERS | {
-    *("tell", "open", "save_file", "take", "answer", "thread", "wait", "turn", "propose"),
+    *("report", "open", "save_file", "take", "answer", "thread", "wait", "turn", "propose"),
     *("decide", "decide_all", "undo", "look", "listen", "restart"),
 }

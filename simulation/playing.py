@@ -123,10 +123,12 @@ class Stage:
         self._loop.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def play(self, story: Story, hear: Callable[[str], None] | None = None) -> BaseException | None:
+    def play(
+        self, story: Story, receive: Callable[[str], None] | None = None
+    ) -> BaseException | None:
         """Play a story; what it broke. `hear` is told each step as it begins."""
         self._errors.first = None
-        return _Run(story, self._loop, self._root, self._errors, hear).run()
+        return _Run(story, self._loop, self._root, self._errors, receive).run()
 
 
 class _Run:
@@ -138,11 +140,11 @@ class _Run:
         loop: SimulatedLoop,
         root: Path,
         errors: _Errors,
-        hear: Callable[[str], None] | None,
+        receive: Callable[[str], None] | None,
     ) -> None:
         self._story, self._loop, self._errors = story, loop, errors
         self._root = root
-        self._hear = hear
+        self._receive = receive
         self._steps = iter(story.steps)
         self._world: World | None = None
         self._settling = 0
@@ -177,8 +179,8 @@ class _Run:
             return True
         step = next(self._steps, None)
         if step is not None:
-            if self._hear is not None:
-                self._hear(str(step))
+            if self._receive is not None:
+                self._receive(str(step))
             self._world.step(step)
             return True
         self._settling += 1
@@ -227,7 +229,7 @@ def search(
     seconds: float,
     tally: Tally,
     cpu_seconds: float = math.inf,
-    hear: Callable[[Tally], None] | None = None,
+    receive: Callable[[Tally], None] | None = None,
 ) -> Iterator[Found]:
     """Play the stories of the seeds from `first` on; yield those that fail.
 
@@ -239,8 +241,8 @@ def search(
         failure = stage.play(story)
         tally.stories += 1
         tally.seconds, tally.cpu_seconds = time.monotonic() - begin, time.process_time() - cpu
-        if hear is not None:
-            hear(tally)
+        if receive is not None:
+            receive(tally)
         if failure is not None:
             yield Found(seed, story, failure)
         if tally.seconds > seconds or tally.cpu_seconds > cpu_seconds:

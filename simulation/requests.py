@@ -76,13 +76,13 @@ class Requests:
     async def compare(self, session: Session, attachments: SessionAttachments) -> None:
         """All events folded, a snapshot, and what the client has seen: one and the same."""
         replay = SessionAttachParams(session_id=session.id, after_seq=0)
-        told, release = await attachments.attach(replay)
+        reported, release = await attachments.attach(replay)
         release()
         shown, release = await attachments.attach(SessionAttachParams(session_id=session.id))
         release()
         quiet = session.active_turn_id is None and not self.ledger.unsaved
-        if quiet and told.seq == shown.seq and self.hears():
-            self.ledger.check_same(session.id, told, shown)
+        if quiet and reported.seq == shown.seq and self.hears():
+            self.ledger.check_same(session.id, reported, shown)
 
     async def open_twice(self, session_id: str, other: Sidecar) -> None:
         """Another process may read the session, and must not write to it."""

@@ -157,7 +157,7 @@ class Sidecar:
             sampling=Sampling(None, None, chosen=False),
             max_tokens=None,
             questions=questions,
-            silence_told=1e6,
+            silence_seconds=1e6,
             editor_note=lambda: None,
             system_prompt=lambda _agent, _mode: SystemPrompt("system", {}),
             limit_instruction=lambda: "Sum up now.",

@@ -77,7 +77,8 @@ def _user(rng: random.Random) -> Step:
             return Step("type", (rng.randrange(30),))
         case "edit":
             return Step(
-                "edit", (rng.choice(["take", "tell", "answer", "take,tell", "take,tell,answer"]),)
+                "edit",
+                (rng.choice(["take", "report", "answer", "take,report", "take,report,answer"]),),
             )
         case verb:
             return Step(verb)

@@ -38,7 +38,7 @@ class Ledger:
     asked: Counter[str] = field(default_factory=Counter[str])
     answered: Counter[str] = field(default_factory=Counter[str])
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         """An event was published."""
         match event:
             case ChangeSetUpdated():
@@ -101,12 +101,12 @@ class Ledger:
                 raise Violation("a decision is forgotten", f"{was}, now {state}")
 
     def check_same(
-        self, session_id: str, told: SessionAttachResult, shown: SessionAttachResult
+        self, session_id: str, reported: SessionAttachResult, shown: SessionAttachResult
     ) -> None:
         """Who folds all events has what the snapshot says; nothing runs, so nothing asks."""
         if shown.asks or shown.pending:
             raise Violation("a question stays open", f"{shown.asks} {shown.pending}")
-        folded = _state(attached(session_id, msgspec.to_builtins(told)))
+        folded = _state(attached(session_id, msgspec.to_builtins(reported)))
         snapshot = _state(attached(session_id, msgspec.to_builtins(shown)))
         for name, value in snapshot.items():
             if folded[name] != value:

@@ -79,7 +79,7 @@ class WholeWorld:
             "\n",
             workspace.documents,
             self.truth.edited,
-            hears=self._hear,
+            hears=self._receive,
             hears_delta=self._hear_delta,
         )
         process = Sidecar(
@@ -121,12 +121,12 @@ class WholeWorld:
         """Whether what the process says now is worth anything."""
         return not self._is_down and not self._disk.is_dark
 
-    def _hear(self, desk: UserDesk, events: Sequence[Event]) -> None:
+    def _receive(self, desk: UserDesk, events: Sequence[Event]) -> None:
         if desk is not self.desk or not self._hears:
             return
         for event in events:
             self.fold.event(msgspec.to_builtins(event))
-            self.ledger.hear(event)
+            self.ledger.receive(event)
             if isinstance(event, ChangeSetUpdated):
                 for file in event.files:
                     self.truth.announced(file, self.desk.text, given=False)
@@ -159,7 +159,7 @@ class WholeWorld:
         self.desk.buffer, self.desk.history = buffer, history
         if buffer is not None:
             item = buffer.did_open()["textDocument"]
-            self.desk.told = item["text"]
+            self.desk.reported = item["text"]
             self.desk.documents.open(item["uri"], "plaintext", item["version"], item["text"])
         if self._session_id is None:
             self._spawn(self._create())
@@ -185,7 +185,7 @@ class WholeWorld:
         self.fold = attached(session_id, msgspec.to_builtins(result))
         self.session = session
         release()
-        heard = self.ledger.hunks(self.truth.fates)
+        received = self.ledger.hunks(self.truth.fates)
         self.ledger.check_kept(session, self.fold)
         for view in session.change_sets.all_views():
             for file in view.files:  # kept, and told to nobody before the process was gone
@@ -193,7 +193,7 @@ class WholeWorld:
         done = ("applied", "replaced")
         self.truth.unrecorded(  # told before they were saved, and the power took the record
             key
-            for key, was in heard.items()
+            for key, was in received.items()
             if was in done
             and key not in self.ledger.decided
             and self.ledger.states.get(key, "proposed") not in done
@@ -264,12 +264,12 @@ class WholeWorld:
         before = self.desk.text
         self.desk.change(step.number(0) % (len(before) + 1), 0, chr(0x4E00 + next(self._numbers)))
         self.truth.user_changed(before, self.desk.text)
-        self.desk.tell()
+        self.desk.report()
 
     def _edit(self, step: Step) -> None:
         """The editor deals with an edit, tells of it and answers; or only some of that."""
-        for verb in (step.word(0) or "take,tell,answer").split(","):
-            {"take": self.desk.deal_with_next, "tell": self.desk.tell}.get(
+        for verb in (step.word(0) or "take,report,answer").split(","):
+            {"take": self.desk.deal_with_next, "report": self.desk.report}.get(
                 verb, self.desk.answer_next
             )()
 
@@ -348,7 +348,7 @@ class WholeWorld:
         if self.model.requests:
             for message in self.model.requests[-1].messages:
                 for block in message.content:
-                    self.truth.hear(getattr(block, "text", ""))
+                    self.truth.receive(getattr(block, "text", ""))
             self.truth.check_told(self.ledger.states)
 
     def close(self) -> None:

@@ -80,8 +80,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How much was played in full, added up over the parts, and how to repeat this run."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.getreports("passed"):
-        told = report.user_properties  # measured figures are told there, too, as texts
-        counts.update({what: count for what, count in told if isinstance(count, int)})
+        reported = report.user_properties  # measured figures are told there, too, as texts
+        counts.update({what: count for what, count in reported if isinstance(count, int)})
     for what, count in sorted(counts.items() if FULL else ()):
         terminalreporter.write_line(f"played: {count:,} {what}")
     terminalreporter.write_line(f"{SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")

@@ -68,8 +68,8 @@ def _compare(
     ]
     seen.count("invented findings shown", where, bad=len(shown) > len(true[:1]))
     if behaviour in SAY_NOTHING:
-        told = [one for one in found["notReviewed"] if f"/{case.file}: " in one]
-        seen.count("unread files not named", where, bad=len(told) != 1)
+        reported = [one for one in found["notReviewed"] if f"/{case.file}: " in one]
+        seen.count("unread files not named", where, bad=len(reported) != 1)
     elif case.fault:
         seen.count("true findings lost", where, bad=not true)
 

@@ -56,8 +56,8 @@ def apply(change):
         start, end = (starts[place["line"]] + place["character"] for place in places)
         text = text[:start] + edit["newText"] + text[end:]
     buffer.update(version=buffer["version"] + 1, text=text)
-    told = {"textDocument": {"uri": uri, "version": buffer["version"]}}
-    send(method="textDocument/didChange", params={**told, "contentChanges": [{"text": text}]})
+    reported = {"textDocument": {"uri": uri, "version": buffer["version"]}}
+    send(method="textDocument/didChange", params={**reported, "contentChanges": [{"text": text}]})
     return True
 
 

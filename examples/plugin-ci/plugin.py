@@ -103,8 +103,8 @@ def apply_edit(params):
             start, end = (starts[place["line"]] + place["character"] for place in places)
             text = text[:start] + edit["newText"] + text[end:]
         buffer.update(version=buffer["version"] + 1, text=text)
-        told = {"uri": uri, "version": buffer["version"]}
-        changes = {"textDocument": told, "contentChanges": [{"text": text}]}
+        reported = {"uri": uri, "version": buffer["version"]}
+        changes = {"textDocument": reported, "contentChanges": [{"text": text}]}
         send(method="textDocument/didChange", params=changes)
     return {"applied": True}
 

@@ -85,8 +85,8 @@ class Maker:
             members.pop(left_out, None)
         lines = [self._line(key, value, key in required) for key, value in members.items()]
         tagging = f', tag_field="{tag[0]}", tag="{tag[1]}"' if tag else ""
-        told = str(self._definitions[name].get("description", name))
-        about = told.split("\n")[0].partition(". ")[0].partition(", ")[0].rstrip(".")
+        reported = str(self._definitions[name].get("description", name))
+        about = reported.split("\n")[0].partition(". ")[0].partition(", ")[0].rstrip(".")
         body = "\n".join(f"    {line}" for line in lines)
         self._made[name] = (
             f"\n\nclass {name}(Struct, frozen=True, kw_only=True{tagging}):\n"
@@ -159,25 +159,25 @@ class Maker:
             return name
         if schema.get("type") in SCALARS:
             return SCALARS[schema["type"]]
-        told = schema.get("discriminator", {}).get("propertyName")
-        if told:
-            return " | ".join(self._tagged(name, told))
+        reported = schema.get("discriminator", {}).get("propertyName")
+        if reported:
+            return " | ".join(self._tagged(name, reported))
         forms = list(self._forms(schema))
         if forms and all(self._resolved(form).get("type") in (*SCALARS, "array") for form in forms):
             return self._kind(schema)
         return self._struct(name)
 
-    def _tagged(self, union: str, told: str) -> Iterator[str]:
+    def _tagged(self, union: str, reported: str) -> Iterator[str]:
         for form in self._definitions[union]["oneOf"]:
-            word = form["properties"][told]["const"]
+            word = form["properties"][reported]["const"]
             if "allOf" in form:
-                yield self._struct(form["allOf"][0]["$ref"].rpartition("/")[2], (told, word))
+                yield self._struct(form["allOf"][0]["$ref"].rpartition("/")[2], (reported, word))
             else:
                 own = f"{word.title().replace('_', '')}{union.removeprefix('RequestPermission')}"
                 self._made.setdefault(
                     own,
                     f"\n\nclass {own}(Struct, frozen=True, kw_only=True, "
-                    f'tag_field="{told}", tag="{word}"):\n    """`{word}`."""\n',
+                    f'tag_field="{reported}", tag="{word}"):\n    """`{word}`."""\n',
                 )
                 yield own
 

@@ -55,7 +55,7 @@ class _Reference:
 
     def __init__(self, types: WireTypes) -> None:
         self._types = types
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def parts(self) -> Iterator[str]:
         yield _HEAD
@@ -72,10 +72,10 @@ class _Reference:
             yield from self._struct(self._types.structs[cls.__name__])
         yield "## Other types"
         for struct in self._types.structs.values():
-            if struct.name not in self._told:
+            if struct.name not in self._reported:
                 yield from self._struct(struct)
         for union in self._types.unions.values():
-            if union.name not in self._told:
+            if union.name not in self._reported:
                 yield from self._union(union)
         yield from _notices()
         yield from _errors()
@@ -94,16 +94,16 @@ class _Reference:
         struct = self._types.structs[name]
         if not struct.own:
             yield f"{title}: none."
-        elif name in self._told:
+        elif name in self._reported:
             yield f"{title}: {_link(name)}."
         else:
-            self._told.add(name)
+            self._reported.add(name)
             yield f'<a id="{name.lower()}"></a>{title}: `{name}`. {struct.doc}'.rstrip()
             yield self._table(struct.own)
 
     def _family(self, title: str, union: str, base: str) -> Iterator[str]:
         yield f'## {title}\n\n<a id="{union.lower()}"></a>{self._types.unions[union].doc}'
-        self._told |= {union, base}
+        self._reported |= {union, base}
         shared = self._types.structs[base]
         yield shared.doc
         yield self._table(shared.own)
@@ -111,7 +111,7 @@ class _Reference:
             yield from self._struct(struct)
 
     def _struct(self, struct: WireStruct) -> Iterator[str]:
-        self._told.add(struct.name)
+        self._reported.add(struct.name)
         if not struct.own and struct.tag is None:
             return
         title = struct.name if struct.tag is None else struct.tag
@@ -123,7 +123,7 @@ class _Reference:
             yield self._table(struct.own)
 
     def _union(self, union: WireUnion) -> Iterator[str]:
-        self._told.add(union.name)
+        self._reported.add(union.name)
         yield f"### `{union.name}`"
         yield f"{_type(union.shape)}. {union.doc}"
 
@@ -167,7 +167,7 @@ def _notices() -> Iterator[str]:
     yield "## Notices"
     yield "The `code` of the event [notice](#notice)."
     rows = ["| code | what it says |", "|---|---|"]
-    yield "\n".join([*rows, *(f"| `{code}` | {told} |" for code, told in NOTICES.items())])
+    yield "\n".join([*rows, *(f"| `{code}` | {reported} |" for code, reported in NOTICES.items())])
 
 
 def _errors() -> Iterator[str]:

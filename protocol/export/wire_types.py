@@ -238,9 +238,9 @@ def _reach(annotation: Any, found: dict[type[Struct], None]) -> None:
 def _struct(cls: type[Struct], wire_names: dict[str, str], *, sent_only: bool) -> WireStruct:
     config = cls.__struct_config__
     make = partial(_field, sent_only=sent_only, omits=config.omit_defaults)
-    told = (make(info) for info in fields(cls))
+    reported = (make(info) for info in fields(cls))
     codes = {name: shape for (owner, name), shape in _CODES.items() if owner == cls.__name__}
-    made = tuple(replace(one, shape=codes.get(one.name, one.shape)) for one in told)
+    made = tuple(replace(one, shape=codes.get(one.name, one.shape)) for one in reported)
     doc = _prose(cls.__doc__ or "", wire_names)
     if cls in _BASES:
         return WireStruct(cls.__name__, doc, made, is_base=True)

@@ -1,6 +1,6 @@
---- What an editor shows of one session: feed it what is told, read the fields. A snapshot with pages
+--- What an editor shows of one session: feed it what is sent, read the fields. A snapshot with pages
 --- of `kode/message/list`, a replay and the stream lead to the same fields, as in `fold.ts` and
---- `fold.py`. A block is as it was told, with `parts` while it grows. Older sessions name no call.
+--- `fold.py`. A block is as it was sent, with `parts` while it grows. Older sessions name no call.
 -- stylua: ignore start
 ---@class kode.Fold
 local Fold = {}
@@ -15,13 +15,13 @@ end
 
 local function length(text) return select(2, text:gsub('[^\128-\191]', '')) end -- in code points
 
-local function take(known, told)
-  for name, value in pairs(told) do known[name] = value end
+local function take(known, sent)
+  for name, value in pairs(sent) do known[name] = value end
   return known
 end
 
-local function add_block(self, message_id, block_id, told, open)
-  local message, block = self.messages[message_id], take(self.blocks[block_id] or {}, told)
+local function add_block(self, message_id, block_id, sent, open)
+  local message, block = self.messages[message_id], take(self.blocks[block_id] or {}, sent)
   if not self.blocks[block_id] then table.insert(message.blocks, block_id) end
   block.id, block.messageId, block.open = block_id, message_id, open
   block.parts, block.points = open and {} or nil, 0
@@ -33,20 +33,20 @@ local function add_block(self, message_id, block_id, told, open)
   end
 end
 
-local function add_message(self, id, told, complete, growing)
-  local message = take(self.messages[id] or { blocks = {}, meta = {} }, told)
+local function add_message(self, id, sent, complete, growing)
+  local message = take(self.messages[id] or { blocks = {}, meta = {} }, sent)
   message.id, message.complete, message.content = id, complete, nil
   self.messages[id], self.touched[id] = message, true
-  for _, block in ipairs(told.content or {}) do add_block(self, id, block.id, block, (growing or {})[block.id] ~= nil) end
+  for _, block in ipairs(sent.content or {}) do add_block(self, id, block.id, block, (growing or {})[block.id] ~= nil) end
   return id
 end
 
 --- Take a change set: of an event, a snapshot, or `kode/changeSet/get`.
-function Fold:change_set(told)
-  local id = told.changeSetId
-  local set = self.changeSets[id] or { id = id, turnId = told.turnId, hunks = {} }
-  self.changeSets[id], self.touched[id], set.state = set, true, told.state
-  for _, file in ipairs(told.files or {}) do
+function Fold:change_set(sent)
+  local id = sent.changeSetId
+  local set = self.changeSets[id] or { id = id, turnId = sent.turnId, hunks = {} }
+  self.changeSets[id], self.touched[id], set.state = set, true, sent.state
+  for _, file in ipairs(sent.files or {}) do
     for _, news in ipairs(file.hunks) do
       local hunk = self.hunks[news.hunkId] or { turnId = set.turnId, eol = '\n' }
       table.insert(set.hunks, not self.hunks[news.hunkId] and news.hunkId or nil)
@@ -57,9 +57,9 @@ function Fold:change_set(told)
   end
 end
 
-local function session(self, told)
+local function session(self, sent)
   for _, name in ipairs({ 'title', 'mode', 'model', 'meta', 'headId' }) do
-    self[name] = told[name] or self[name]
+    self[name] = sent[name] or self[name]
   end
   self.headId = self.headId ~= '' and self.headId or nil
 end
@@ -91,7 +91,7 @@ on['usage.updated'] = function(self, event) self.usage, self.cost = event.usage,
 on['model.waiting'] = function(self, event) self.waiting = event end
 on['notice'] = function(self, event) table.insert(self.notices, event) end
 
---- Fold one event; false if it was told before. Kinds that came later do nothing.
+--- Fold one event; false if it was sent before. Kinds that came later do nothing.
 function Fold:event(event)
   local seq = event.seq or 0
   local news = seq == 0 or seq > self.seq
@@ -125,25 +125,25 @@ function Fold:page(messages)
 end
 
 --- Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold.
-function Fold:attach(told)
+function Fold:attach(sent)
   local growing = {}
-  for _, open in ipairs(told.openBlocks or {}) do growing[open.blockId] = open.text end
-  for _, event in ipairs(told.events or {}) do self:event(event) end
-  if told.mode == 'snapshot' then
-    session(self, told.session)
-    self:page(told.messages or {})
-    self.usage, self.cost, self.lastTurn, self.headId, self.plan, self.findings = told.usage, told.cost, told.lastTurn, told.headId, told.plan or {}, told.findings or {}
-    for _, message in ipairs(told.openMessages or {}) do
+  for _, open in ipairs(sent.openBlocks or {}) do growing[open.blockId] = open.text end
+  for _, event in ipairs(sent.events or {}) do self:event(event) end
+  if sent.mode == 'snapshot' then
+    session(self, sent.session)
+    self:page(sent.messages or {})
+    self.usage, self.cost, self.lastTurn, self.headId, self.plan, self.findings = sent.usage, sent.cost, sent.lastTurn, sent.headId, sent.plan or {}, sent.findings or {}
+    for _, message in ipairs(sent.openMessages or {}) do
       self.headId = add_message(self, message.id, message, false, growing) -- it stands at the tip
     end
-    for _, set in ipairs(told.changeSets or {}) do self:change_set(set) end
-    for _, waiting in ipairs({ told.pending, told.asks }) do for _, asked in ipairs(waiting) do self.pending[asked.requestId] = asked end end
+    for _, set in ipairs(sent.changeSets or {}) do self:change_set(set) end
+    for _, waiting in ipairs({ sent.pending, sent.asks }) do for _, asked in ipairs(waiting) do self.pending[asked.requestId] = asked end end
   end
   for id, text in pairs(growing) do
     local block = self.blocks[id] or {}
     block.points, block.parts = length(text), block.parts and { text }
   end
-  self.seq, self.turnId = told.seq, told.activeTurnId
+  self.seq, self.turnId = sent.seq, sent.activeTurnId
 end
 
 return Fold

@@ -1,4 +1,4 @@
-// What an editor shows of one session: feed it what is told, read the fields. A snapshot with pages of
+// What an editor shows of one session: feed it what is sent, read the fields. A snapshot with pages of
 // `kode/message/list`, a replay and the stream lead to the same fields, as in `fold.py` and `fold.lua`.
 import type * as kode from "../kode";
 
@@ -7,7 +7,7 @@ export type FoldedBlock = { id: string; messageId: string; block: kode.Block; op
 export type FoldedMessage = Omit<kode.Message, "content" | "sessionId"> & { blocks: string[]; complete: boolean };
 export type FoldedHunk = kode.HunkView & { changeSetId: string; turnId: string; uri: string; path: string; eol: string };
 export type FoldedChangeSet = { id: string; turnId: string; state: kode.ChangeSetState; hunks: string[] };
-type Told = Partial<kode.Message> & { type?: string; seq?: number; ts?: string; turnId?: string; messageId?: string };
+type Sent = Partial<kode.Message> & { type?: string; seq?: number; ts?: string; turnId?: string; messageId?: string };
 type Events = { [T in kode.Event["type"]]: Extract<kode.Event, { type: T }> };
 export const NOTHING_USED: kode.Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const NOTHING_SAID = { role: "user" as const, depth: 0, version: 1, createdAt: "", meta: {} };
@@ -34,14 +34,14 @@ export class Fold {
   constructor(private readonly options: { texts: boolean } = { texts: true }) {}
 
   /** Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold. */
-  attach(told: kode.SessionAttachResult): void {
-    for (const event of told.events ?? []) this.event(event);
-    if (told.mode === "snapshot") this.snapshot(told);
-    for (const { blockId, text } of told.openBlocks ?? []) {
+  attach(sent: kode.SessionAttachResult): void {
+    for (const event of sent.events ?? []) this.event(event);
+    if (sent.mode === "snapshot") this.snapshot(sent);
+    for (const { blockId, text } of sent.openBlocks ?? []) {
       const known = this.blocks.get(blockId);
       if (known?.open) Object.assign(known, { text, points: [...text].length });
     }
-    Object.assign(this, { seq: told.seq, turnId: told.activeTurnId });
+    Object.assign(this, { seq: sent.seq, turnId: sent.activeTurnId });
   }
 
   /** Take complete messages: those of a snapshot, or a page of `kode/message/list`. */
@@ -73,7 +73,7 @@ export class Fold {
     this.touched.add(blockId).add(known.messageId);
   }
 
-  /** Fold one event; false if it was told before. */
+  /** Fold one event; false if it was sent before. */
   event<T extends keyof Events>(event: Events[T]): boolean {
     if (event.seq && event.seq <= this.seq) return false;
     Object.assign(this, { seq: event.seq || this.seq, waiting: event.turnId ? undefined : this.waiting });
@@ -115,19 +115,19 @@ export class Fold {
     notice: (event) => this.notices.push(event),
   };
 
-  private snapshot({ session, usage, cost, lastTurn, headId, plan = [], findings = [], ...told }: kode.SessionAttachResult): void {
+  private snapshot({ session, usage, cost, lastTurn, headId, plan = [], findings = [], ...sent }: kode.SessionAttachResult): void {
     const { title = "", mode = "", model = "", meta = {} } = session ?? {};
     Object.assign(this, { title, mode, model, meta, usage, cost, lastTurn, headId, plan, findings });
-    this.page(told.messages ?? []);
-    const growing = new Set(told.openBlocks?.map(({ blockId }) => blockId));
+    this.page(sent.messages ?? []);
+    const growing = new Set(sent.openBlocks?.map(({ blockId }) => blockId));
     // A running answer stands at the tip, though the head moves there only when it is complete.
-    for (const message of told.openMessages ?? []) this.headId = this.message(message.id, message, false, growing);
-    for (const changeSet of told.changeSets ?? []) this.changeSet(changeSet);
-    for (const question of [...told.pending, ...told.asks]) this.pending.set(question.requestId, question);
+    for (const message of sent.openMessages ?? []) this.headId = this.message(message.id, message, false, growing);
+    for (const changeSet of sent.changeSets ?? []) this.changeSet(changeSet);
+    for (const question of [...sent.pending, ...sent.asks]) this.pending.set(question.requestId, question);
   }
 
-  private message(id: string, told: Told, complete: boolean, growing?: ReadonlySet<string>): string {
-    const { type: _type, seq: _seq, ts: _ts, turnId: _turn, messageId: _message, sessionId: _session, content = [], ...kept } = told;
+  private message(id: string, sent: Sent, complete: boolean, growing?: ReadonlySet<string>): string {
+    const { type: _type, seq: _seq, ts: _ts, turnId: _turn, messageId: _message, sessionId: _session, content = [], ...kept } = sent;
     this.messages.set(id, { ...(this.messages.get(id) ?? { ...NOTHING_SAID, blocks: [] }), ...kept, id, complete });
     content.forEach((block, index) => this.block(id, block.id ?? `${id}.${index}`, block, growing?.has(block.id ?? "") ?? false));
     this.touched.add(id);

@@ -148,12 +148,14 @@ def test_nothing_that_is_refused_costs_a_message(
     todo = points(log, rng, share)
     for number, (name, at, kind) in enumerate(todo):
         home = made(tmp_path / f"home-{number}", storage)
-        code, told = open_below(home, log, *spoiled(name, kind, at))
-        assert told in ("saved", "Storage") or (told == "" and code != 0)
+        code, reported = open_below(home, log, *spoiled(name, kind, at))
+        assert reported in ("saved", "Storage") or (reported == "" and code != 0)
         there = found_in(home)
-        wanted = [message(one) for one in range(COUNT + (told == "saved"))]
+        wanted = [message(one) for one in range(COUNT + (reported == "saved"))]
         if there[: len(wanted)] != wanted or len(there) > COUNT + 1:
-            failures.append(f"{kind} at {name} {at}: {[one.id for one in there]} after {told!r}")
+            failures.append(
+                f"{kind} at {name} {at}: {[one.id for one in there]} after {reported!r}"
+            )
     assert "\n".join(failures) == ""
     played(len(todo), f"faults in the opening of a session, {made.__name__}, {storage}")
 

@@ -15,7 +15,7 @@ from kode_sidecar.infrastructure.records.journal import read_events
 from kode_sidecar.infrastructure.records.rebuilding import LOST
 from kode_sidecar.infrastructure.records.saver import Saver
 from tests.conftest import FULL, Played
-from tests.support.kept_messages import tell
+from tests.support.kept_messages import report
 
 COUNT = 5
 SAMPLE = 60  # of all bytes, unless each is damaged
@@ -189,19 +189,19 @@ def test_no_line_hides_the_session_or_the_list(kept: Kept) -> None:
         opened.writer.close()
 
 
-def told(store: ConversationStore, count: int) -> None:
+def reported(store: ConversationStore, count: int) -> None:
     """A session whose messages are in the journal, too."""
     writer = store.create(ConversationMeta(id="c-1"))
     for number in range(count):
         writer.append(message(number))
-        tell(writer.journal, message(number))
+        report(writer.journal, message(number))
     writer.close()
 
 
 def test_a_damaged_message_is_rebuilt_from_the_journal(  # W6
     store: ConversationStore, tmp_path: Path
 ) -> None:
-    told(store, COUNT)
+    reported(store, COUNT)
     file = tmp_path / "conversations" / "c-1" / "messages.jsonl"
     whole = file.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -231,7 +231,7 @@ def test_a_damaged_message_is_rebuilt_from_the_journal(  # W6
 def test_what_the_journal_does_not_have_whole_is_not_rebuilt(
     store: ConversationStore, tmp_path: Path
 ) -> None:
-    told(store, 3)
+    reported(store, 3)
     folder = tmp_path / "conversations" / "c-1"
     messages, journal = folder / "messages.jsonl", folder / "journal.jsonl"
     lines = messages.read_bytes().splitlines(keepends=True)
@@ -256,7 +256,7 @@ def test_a_whole_branch_that_is_lost_keeps_its_shape(
     store: ConversationStore, tmp_path: Path
 ) -> None:
     """Neither file tells more of two messages than that one has a child."""
-    told(store, COUNT)
+    reported(store, COUNT)
     folder = tmp_path / "conversations" / "c-1"
     lines = (folder / "messages.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "messages.jsonl").write_bytes(b"".join([*lines[:1], *lines[3:]]))

@@ -27,7 +27,7 @@ from kode_sidecar.infrastructure.records.sqlite_file import (
     write_database,
 )
 from tests.conftest import FULL, Played
-from tests.support.kept_messages import tell
+from tests.support.kept_messages import report
 from tests.support.opened_files import opened_files
 
 COUNT = 12
@@ -68,12 +68,12 @@ class Kept:
         writer = store.create(ConversationMeta(id="c-1"))
         for number in range(7):
             writer.append(message(number))
-            tell(writer.journal, message(number))
+            report(writer.journal, message(number))
         writer.close()
         writer = store.open("c-1").writer
         for number in range(7, COUNT):
             writer.append(message(number))
-            tell(writer.journal, message(number))
+            report(writer.journal, message(number))
         writer.sync()
         self._sound = root / "sound"
         shutil.copytree(self.folder, self._sound)  # as its process was killed
@@ -98,7 +98,7 @@ class Kept:
         writer = self.store.open("c-1").writer
         there = self.read()
         writer.append(message(COUNT))
-        tell(writer.journal, message(COUNT))
+        report(writer.journal, message(COUNT))
         writer.sync()
         writer.close()
         again = self.store.open("c-1")

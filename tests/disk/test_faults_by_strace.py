@@ -159,8 +159,8 @@ async def test_a_file_that_can_grow_no_further(
     async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
         for limit in rng.sample(LIMITS[storage], LIMITED):
             home = runner.home()
-            told = await runner.play(home, prompts=PROMPTS, file_limit=limit)
-            ended = [fact for fact in told["told"] if fact.get("reason") == "end_turn"]
-            assert len(ended) == len(PROMPTS) - 1, (limit, told)
-            await check_after(runner, home, facts(told, "created")[0], told)
+            reported = await runner.play(home, prompts=PROMPTS, file_limit=limit)
+            ended = [fact for fact in reported["told"] if fact.get("reason") == "end_turn"]
+            assert len(ended) == len(PROMPTS) - 1, (limit, reported)
+            await check_after(runner, home, facts(reported, "created")[0], reported)
     played(LIMITED, f"real short writes, {storage}")

@@ -28,7 +28,7 @@ SHARES = 4 if FULL else 1  # of all operations: none takes too long for one test
 PARTS = [(kind,) for kind in EVERY_KIND] if FULL else [EVERY_KIND]
 
 
-class Told:
+class Reported:
     """What a process told of each thing it tried, up to its end."""
 
     def __init__(self, played: Json) -> None:
@@ -59,113 +59,123 @@ class Told:
         return (facts({"told": self.facts}, "text") or [BEFORE])[-1]
 
 
-def check_life(told: Told, found: Json) -> None:
+def check_life(reported: Reported, found: Json) -> None:
     """Compare what was told with what a later process finds."""
     (listed,) = facts(found, "listed")
-    created = told.done("created")[0]["got"]
+    created = reported.done("created")[0]["got"]
     assert created in listed
-    assert listed[created] in told.may_be("title", "hello") | ({""} if untitled(told) else set())
-    others = {one["got"] for name in ("fork", "other") for one in told.done(name)}
-    if not (told.under_way("fork") or told.under_way("other") or told.under_way("created")):
+    assert listed[created] in reported.may_be("title", "hello") | (
+        {""} if untitled(reported) else set()
+    )
+    others = {one["got"] for name in ("fork", "other") for one in reported.done(name)}
+    if not (
+        reported.under_way("fork") or reported.under_way("other") or reported.under_way("created")
+    ):
         assert set(listed) <= {created, *others}, "a session that was refused is listed"
-    others = {one["got"] for one in told.done("fork")} - set(listed)
+    others = {one["got"] for one in reported.done("fork")} - set(listed)
     assert not others, "an acknowledged fork is not listed"
     lengths = {fact["copy"]: fact["length"] for fact in found["told"] if "copy" in fact}
-    for fork in told.done("fork"):
+    for fork in reported.done("fork"):
         assert lengths[fork["got"]] == fork["value"]
-    for one in told.done("other"):
-        gone = {fact["value"] for fact in told.done("deleted")}
+    for one in reported.done("other"):
+        gone = {fact["value"] for fact in reported.done("deleted")}
         if one["got"] in gone:
             assert one["got"] not in listed, "a deleted session is back"
-        elif one["got"] not in told.under_way("deleted"):
+        elif one["got"] not in reported.under_way("deleted"):
             assert one["got"] in listed, "an acknowledged session is not listed"
-    check_refusals(told)
-    check_messages(told, found)
-    check_hunks(told, found)
-    if told.facts and not told.under_way("prompt") and (heads := known_heads(told)):
+    check_refusals(reported)
+    check_messages(reported, found)
+    check_hunks(reported, found)
+    if reported.facts and not reported.under_way("prompt") and (heads := known_heads(reported)):
         assert facts(found, "head_now")[0] in heads
 
 
-def check_refusals(told: Told) -> None:
+def check_refusals(reported: Reported) -> None:
     """Whoever is refused hears that it is the disk; but a steer may come too late by itself."""
-    for fact in told.facts:
+    for fact in reported.facts:
         if "refused" in fact and (fact["refused"], fact["code"]) != ("steer", "NoActiveTurn"):
             assert fact["code"] == "Storage", fact
 
 
-def untitled(told: Told) -> bool:
+def untitled(reported: Reported) -> bool:
     """Whether no prompt, and no title, was acknowledged: the first one gives the title."""
-    return not told.done("prompt") and not told.done("title")
+    return not reported.done("prompt") and not reported.done("title")
 
 
-def known_heads(told: Told) -> set[str]:
+def known_heads(reported: Reported) -> set[str]:
     """Where the head may be; nothing where a turn did not come to its end."""
     heads: set[str] = set()
-    for fact in told.facts:
+    for fact in reported.facts:
         if fact.get("reason") == "end_turn":
             heads = {fact["head"]}
         elif "ended" in fact or fact.get("refused") == "prompt" or fact.get("try") == "prompt":
             heads = set()
         elif fact.get("did") == "head":
             heads = {fact["value"]}
-    return heads and heads | set(told.under_way("head"))
+    return heads and heads | set(reported.under_way("head"))
 
 
-def check_messages(told: Told, found: Json) -> None:
+def check_messages(reported: Reported, found: Json) -> None:
     messages = msgspec.convert(facts(found, "messages")[0], list[Message])
     ids = {one.id for one in messages}
     assert all(one.parent_id is None or one.parent_id in ids for one in messages), "no parent"
     said = [text_of(one) for one in messages if one.role == "user"]
-    prompts = [fact["value"] for fact in told.done("prompt")]
+    prompts = [fact["value"] for fact in reported.done("prompt")]
     assert [one for one in said if one in prompts] == prompts
     assert said.count(STEER) <= 1
-    assert said.count(STEER) == 1 or not told.done("steer"), "an acknowledged steer is gone"
+    assert said.count(STEER) == 1 or not reported.done("steer"), "an acknowledged steer is gone"
     answers = [text_of(one) for one in messages if one.role == "assistant"]
-    for fact in told.facts:
+    for fact in reported.facts:
         if fact.get("reason") == "end_turn":
             assert f"answer to {fact['ended']}" in answers
     assert_valid_history(messages)
     assert facts(found, "active") == [[]]
 
 
-def check_hunks(told: Told, found: Json) -> None:
+def check_hunks(reported: Reported, found: Json) -> None:
     """The state of each hunk is as acknowledged, or as the text shows."""
     (states,) = facts(found, "hunks")
-    if not any(told.done(name) or told.under_way(name) for name in ("accept", "reject", "undo")):
+    if not any(
+        reported.done(name) or reported.under_way(name) for name in ("accept", "reject", "undo")
+    ):
         return
-    is_there = NEW in told.text
-    first = "undone" if told.done("undo") else "applied" if told.done("accept") else "proposed"
+    is_there = NEW in reported.text
+    first = (
+        "undone" if reported.done("undo") else "applied" if reported.done("accept") else "proposed"
+    )
     may_be = {first}
-    if told.under_way("undo"):
+    if reported.under_way("undo"):
         may_be.add("undone")
     elif first == "proposed" and is_there:
         may_be = {"applied"}  # carried out, and then refused or cut off
     assert states[0] in may_be, f"the first hunk is {states[0]}, not {may_be}"
-    if first == "applied" and not told.under_way("undo"):
+    if first == "applied" and not reported.under_way("undo"):
         assert is_there, "an undo was refused, and the text is without the edit"
-    if told.done("reject"):
+    if reported.done("reject"):
         assert states[1] == "rejected"
 
 
 async def live_and_look(runner: Runner, at: int, kind: str) -> None:
     home = runner.home()
     played = await runner.play(home, life="live", at=at, kind=kind)
-    told = Told(played)
+    reported = Reported(played)
     met = at <= (facts(played, "operations") or [at])[0]
     assert played["exit"] == (-9 if met and kind in DEADLY else 0), played
-    if not told.done("created"):
+    if not reported.done("created"):
         return
-    session_id = told.done("created")[0]["got"]
+    session_id = reported.done("created")[0]["got"]
     found = await runner.play(
-        home, life="look", session=session_id, text=told.text, prompts=["after"]
+        home, life="look", session=session_id, text=reported.text, prompts=["after"]
     )
     assert found["exit"] == 0, found
     try:
-        check_life(told, found)
+        check_life(reported, found)
         assert facts(found, "ended") == ["after"]
         check_files(home / "conversations" / session_id)
     except AssertionError as error:
-        error.add_note(f"told: {told.facts}\nfound: {[str(one)[:300] for one in found['told']]}")
+        error.add_note(
+            f"told: {reported.facts}\nfound: {[str(one)[:300] for one in found['told']]}"
+        )
         raise
 
 

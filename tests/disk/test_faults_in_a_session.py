@@ -97,10 +97,10 @@ async def test_a_fault_while_a_torn_session_is_mended(
             torn = await runner.play(home, at=at, kind="torn", prompts=PROMPTS[:-1])
             (session_id,) = facts(torn, "created")
             at, kind = rng.randint(1, more), rng.choice(KINDS)
-            mended = await runner.play(
+            fixed = await runner.play(
                 home, session=session_id, at=at, kind=kind, prompts=PROMPTS[-1:]
             )
-            assert mended["exit"] in ((0, -9) if kind in ("kill", "torn") else (0,)), mended
-            told = [*torn["told"], *mended["told"]]
-            await go_on(runner, home, session_id, {"told": told})
+            assert fixed["exit"] in ((0, -9) if kind in ("kill", "torn") else (0,)), fixed
+            reported = [*torn["told"], *fixed["told"]]
+            await go_on(runner, home, session_id, {"told": reported})
     played(MENDED, f"faults in the opening of torn sessions, {storage}")

@@ -63,8 +63,8 @@ def test_nothing_goes_on_while_the_power_fails(tmp_path: Path, kind: str) -> Non
         timeout=60,
     )
     assert done.returncode == -9
-    told = done.stdout.split()
+    reported = done.stdout.split()
     survived = (home / "conversations" / "log").read_bytes().rstrip(b"\0").split()
-    assert len(told) > 10
-    assert survived[: len(told)] == told, "what was told to be saved is gone"
+    assert len(reported) > 10
+    assert survived[: len(reported)] == reported, "what was told to be saved is gone"
     assert (home / "conversations" / "1").read_text() == "kept"

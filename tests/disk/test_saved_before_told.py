@@ -25,7 +25,7 @@ class Log:
         self._calls: Iterator[Call] = iter(sorted(read_log(path), key=lambda call: call.began))
         self._seen: list[Call] = []
 
-    def told(self, *words: str) -> Call:
+    def reported(self, *words: str) -> Call:
         """The next write to the client with these words."""
         for call in self._calls:
             self._seen.append(call)
@@ -66,15 +66,15 @@ async def test_each_acknowledgement_comes_after_its_fsync(
         )
         await world.client.close(HANG_SECONDS)
     log, messages = Log(path), MESSAGES[storage]
-    created = log.told(r"\"sessionId\":", r"\"seq\":0")
+    created = log.reported(r"\"sessionId\":", r"\"seq\":0")
     assert log.saved(created, "/.meta.json.", session.session_id)
     for number in (1, 2):
-        accepted = log.told(r"\"result\":", r"\"turnId\":", r"\"messageId\":")
+        accepted = log.reported(r"\"result\":", r"\"turnId\":", r"\"messageId\":")
         assert log.saved(accepted, messages, f"PROMPT-{number}")
         assert log.saved(accepted, JOURNAL, "turn.started", at=number - 1)
-        ended = log.told("turn.completed")
+        ended = log.reported("turn.completed")
         assert log.saved(ended, messages, f"ANSWER-{number}")
         assert log.saved(ended, JOURNAL, "turn.completed", at=number - 1)
-    updated = log.told("session.updated", "TITLE")
+    updated = log.reported("session.updated", "TITLE")
     assert log.saved(updated, JOURNAL, "TITLE")
     assert log.saved(updated, "/.meta.json.", "TITLE")

@@ -42,8 +42,8 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
         async with AnsweringModel(respond) if respond else served as model:
             folder = tmp_path / f"nvim-{next(numbers)}"
             environment = {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
-            told = {"cmd": recorded(folder / "talks"), **options}
-            async with running(build, folder, root, environment, told) as nvim:
+            reported = {"cmd": recorded(folder / "talks"), **options}
+            async with running(build, folder, root, environment, reported) as nvim:
                 yield Scene(root, model, nvim)
                 killed = nvim.process.returncode is not None
                 if not killed:

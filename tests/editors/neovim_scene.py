@@ -42,5 +42,5 @@ def lay_out(root: Path) -> None:
 
 def proposal(path: str, *edits: tuple[str, str]) -> DemoCall:
     """A call that proposes edits, each (old, new)."""
-    told = [{"old": old, "new": new} for old, new in edits]
-    return tool_call("propose_edit", {"path": path, "edits": told}, call_id=f"edit-{path}")
+    reported = [{"old": old, "new": new} for old, new in edits]
+    return tool_call("propose_edit", {"path": path, "edits": reported}, call_id=f"edit-{path}")

@@ -28,10 +28,12 @@ def keep(editor: str, tape: Path, project: Path) -> None:
 
     Neovim writes URIs in its own way: small letters in escapes, escaped slashes.
     """
-    told, place = tidy(tape, project), f"file://{PLACE}"
+    reported, place = tidy(tape, project), f"file://{PLACE}"
     uri = re.sub("%..", lambda escape: escape[0].lower(), path_to_uri(project))
-    told = told.replace(uri, place).replace(uri.replace("/", r"\/"), place.replace("/", r"\/"))
-    (TALKS / f"{editor}.jsonl").write_text(told, encoding="utf-8", newline="\n")
+    reported = reported.replace(uri, place).replace(
+        uri.replace("/", r"\/"), place.replace("/", r"\/")
+    )
+    (TALKS / f"{editor}.jsonl").write_text(reported, encoding="utf-8", newline="\n")
 
 
 def faults(folder: Path) -> Sequence[str]:

@@ -44,8 +44,8 @@ async def test_an_edit_for_another_text_is_refused(play: Play, off: int) -> None
         assert "version" in refused["failureReason"]
         assert await scene.nvim.lua("return Kode.text('receipt.js')") == RECEIPT
         assert await apply(scene, text_edit(uri, version, 2, 0, 4)) == {"applied": True}
-        mended = RECEIPT.replace("keep();", "新();")
-        assert await scene.nvim.lua("return Kode.text('receipt.js')") == mended
+        fixed = RECEIPT.replace("keep();", "新();")
+        assert await scene.nvim.lua("return Kode.text('receipt.js')") == fixed
 
 
 async def test_what_cannot_be_done_is_said(play: Play) -> None:  # E4
@@ -111,10 +111,10 @@ async def test_a_closed_file_is_opened_before_it_is_edited(play: Play) -> None: 
         await nvim.until("Kode.idle()")
         await nvim.kode("accept", "all")
         await nvim.until("Kode.states()[1] == 'applied'")
-        mended = RECEIPT.replace("end = 1", "end = 2")
-        assert await nvim.lua("return Kode.text('receipt.js')") == mended
+        fixed = RECEIPT.replace("end = 1", "end = 2")
+        assert await nvim.lua("return Kode.text('receipt.js')") == fixed
         await nvim.until("not vim.bo[vim.fn.bufnr('receipt.js')].modified")
-        assert (scene.root / "receipt.js").read_bytes() == mended.encode()
+        assert (scene.root / "receipt.js").read_bytes() == fixed.encode()
         assert await nvim.lua("return vim.bo[vim.fn.bufnr('receipt.js')].buflisted")
 
 
@@ -128,8 +128,8 @@ async def test_the_users_unsaved_work_stays_unsaved_beside_an_accepted_edit(play
         await nvim.until("Kode.idle() and #require('kode.review').waiting() == 1")
         await nvim.kode("accept", "all")
         await nvim.until("Kode.states()[1] == 'applied'")
-        mended = "// mine\r\n" + RECEIPT.replace("end = 1", "end = 2")
-        assert await nvim.lua("return Kode.text('receipt.js')") == mended
+        fixed = "// mine\r\n" + RECEIPT.replace("end = 1", "end = 2")
+        assert await nvim.lua("return Kode.text('receipt.js')") == fixed
         assert await nvim.lua("return vim.bo[vim.fn.bufnr('receipt.js')].modified")
         assert (scene.root / "receipt.js").read_bytes() == RECEIPT.encode()
 

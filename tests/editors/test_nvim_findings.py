@@ -72,6 +72,6 @@ async def test_the_whole_loop_of_a_review(play: Play) -> None:
         )
         assert await nvim.lua(states) == ["fixed", "dismissed"]
         asked = [scene.asked(number) for number in range(len(scene.model.chats))]
-        told = [one for one in asked if "The user dismissed these before" in one]
-        assert told
-        assert all("types come later" in one for one in told)
+        reported = [one for one in asked if "The user dismissed these before" in one]
+        assert reported
+        assert all("types come later" in one for one in reported)

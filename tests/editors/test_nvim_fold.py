@@ -17,8 +17,8 @@ def events() -> list[dict[str, Any]]:
     """All events of the session, in order."""
     lines = FRAMES.read_text(encoding="utf-8").splitlines()
     messages = [json.loads(line)["message"] for line in lines]
-    told = [m["params"]["events"] for m in messages if m.get("method") == "kode/event"]
-    return [event for batch in told for event in batch]
+    reported = [m["params"]["events"] for m in messages if m.get("method") == "kode/event"]
+    return [event for batch in reported for event in batch]
 
 
 def test_the_example_session_folds_into_what_it_says(tmp_path: Path) -> None:  # F1

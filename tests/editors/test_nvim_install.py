@@ -46,9 +46,9 @@ async def test_who_follows_the_first_page_has_a_turn(
         not_run("git is missing")
     root = checkout(tmp_path)
     init = tmp_path / "init.lua"
-    told = (PROGRAM_LINE + lines).replace("/path/to/kode-sidecar", str(root))
+    reported = (PROGRAM_LINE + lines).replace("/path/to/kode-sidecar", str(root))
     # Nobody is there to press a key, and Neovim's own parsers lie elsewhere than when installed.
-    init.write_text(f"vim.opt.rtp:append(vim.env.KODE_NVIM_LIB)\n{YES}{told}", encoding="utf-8")
+    init.write_text(f"vim.opt.rtp:append(vim.env.KODE_NVIM_LIB)\n{YES}{reported}", encoding="utf-8")
     home = {"HOME": str(tmp_path), "KODE_HOME": str(tmp_path / "state"), "KIMI_API_KEY": ""}
     async with running(build, tmp_path / "nvim", tmp_path, home, {}, init) as nvim:
         while not await nvim.lua("return vim.v.vim_did_enter == 1"):  # noqa: ASYNC110

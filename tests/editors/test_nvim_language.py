@@ -64,8 +64,8 @@ async def test_references_diagnostics_and_a_rename_by_hunks(play: Play) -> None:
         await scene.nvim.kode("ask", "Rename 龙井")
         await scene.nvim.until("table.concat(Kode.chat(), '\\n'):find('Renamed%.') ~= nil")
         assert await scene.nvim.lua("return Asked.position") == {"line": 1, "character": 19}
-        told = scene.asked(-1)
-        assert "1 reference in 1 file" in told
-        assert "菜单.js:2: export const 价 = { 龙井: 38 };" in told
-        assert "菜单.js:2: error words: 龙井 is sold out" in told
-        assert "+export const 价 = { 毛尖: 38 };" in told
+        reported = scene.asked(-1)
+        assert "1 reference in 1 file" in reported
+        assert "菜单.js:2: export const 价 = { 龙井: 38 };" in reported
+        assert "菜单.js:2: error words: 龙井 is sold out" in reported
+        assert "+export const 价 = { 毛尖: 38 };" in reported

@@ -78,11 +78,11 @@ async def test_forty_rounds_end_well_in_neovim(play: Play, tmp_path: Path) -> No
         assert (texts["notes.py"], texts["shared.py"]) == ("DONE = True\n", "x = 2\n")
         for name in ("shop.py", "notes.py", "shared.py"):
             assert await nvim.lua("return Kode.text(...)", name) == texts[name]
-        told = "\n".join(worker.told)
-        assert told.count("BUGGY is wrong") == 1
-        assert "Mind the notes, 谢谢" in told
-        assert "shared.py, in the conversation “A second job”" in told
-        assert told.count("Your plan as it stands:") == 1, "after the summary"
+        reported = "\n".join(worker.reported)
+        assert reported.count("BUGGY is wrong") == 1
+        assert "Mind the notes, 谢谢" in reported
+        assert "shared.py, in the conversation “A second job”" in reported
+        assert reported.count("Your plan as it stands:") == 1, "after the summary"
         await nvim.lua("local all = require('kode.sessions') all.current = all.all[...]", first)
         await nvim.lua("require('kode.chat').open(Kode.session())")
         said = "\n".join(await nvim.chat())

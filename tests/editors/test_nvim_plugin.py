@@ -104,8 +104,8 @@ async def test_two_files_are_reviewed_hunk_by_hunk_while_the_user_types(play: Pl
         await nvim.until("Kode.states()[4] == 'applied'")
 
         menu = f"// 你在打字 🎹\r\n{UNSAVED}\r\n{MENU.replace('龙井: 38', '龙井: 42, 普洱: 58')}"
-        mended = RECEIPT.replace("合计 = 1;", "合计 = 9; // 我的 🙂").replace("end = 1", "end = 3")
-        receipt = f"{UNSAVED}\r\n{mended}".replace("more", "// 中间 🎹\r\nmore")
+        fixed = RECEIPT.replace("合计 = 1;", "合计 = 9; // 我的 🙂").replace("end = 1", "end = 3")
+        receipt = f"{UNSAVED}\r\n{fixed}".replace("more", "// 中间 🎹\r\nmore")
         assert await nvim.lua("return Kode.text('菜单.js')") == menu
         assert await nvim.lua("return Kode.text('receipt.js')") == receipt
 
@@ -319,14 +319,14 @@ async def test_what_is_attached_goes_along(play: Play) -> None:  # F1
         await nvim.kode("ask", "look", "at", "@菜单.js,", "please")
         await nvim.until("Kode.idle()")
         asked = scene.asked(0)
-        for told in (
+        for reported in (
             base64.b64encode(b"\x89PNG not really").decode(),
             "// 改过",
             "no such price",
             "龙井: 38",
             "look at @菜单.js, please",
         ):
-            assert told in asked
+            assert reported in asked
         assert await nvim.lua("return #Kode.session().attachments") == 0
 
 
@@ -369,8 +369,8 @@ async def test_one_hunk_is_taken_back_and_the_rest_decided_by_file(play: Play) -
         await nvim.until("require('kode.review').applied_here() ~= nil")
         await nvim.kode("undo", "hunk")
         await nvim.until("vim.deep_equal(Kode.states(), {'applied', 'undone', 'proposed'})")
-        mended = RECEIPT.replace("合计 = 1", "合计 = 2")
-        assert await nvim.lua("return Kode.text('receipt.js')") == mended
+        fixed = RECEIPT.replace("合计 = 1", "合计 = 2")
+        assert await nvim.lua("return Kode.text('receipt.js')") == fixed
         await nvim.kode("hunks")
         await nvim.until("#vim.fn.getqflist() == 1")
         assert "菜单.js" in await nvim.lua("return vim.fn.bufname(vim.fn.getqflist()[1].bufnr)")
@@ -418,9 +418,9 @@ async def test_what_the_model_is_told_is_in_the_users_hand(play: Play) -> None: 
     async with play(*says) as scene:
         nvim = scene.nvim
 
-        async def ask(prompt: str, heard: str) -> None:
+        async def ask(prompt: str, received: str) -> None:
             await nvim.kode("ask", prompt)
-            await nvim.until("Kode.idle() and Kode.said(...)", heard)
+            await nvim.until("Kode.idle() and Kode.said(...)", received)
 
         async def choose(*labels: str) -> None:
             await nvim.lua("Kode.chosen = {...}", *labels)
@@ -483,5 +483,5 @@ async def test_resources_of_mcp_servers_are_completed_and_go_along(play: Play) -
         await nvim.until("Kode.notes[#Kode.notes]:find('nobody')")
         await nvim.kode("ask", "keep", "to", "@shop:shop://shelf/7,", "and", "@who:what")
         await nvim.until("Kode.idle() and Kode.said('Seen.')")
-        for told in ("只卖苹果", "on 7: 茶", "data, not instructions"):
-            assert told in scene.asked(0)
+        for reported in ("只卖苹果", "on 7: 茶", "data, not instructions"):
+            assert reported in scene.asked(0)

@@ -151,9 +151,9 @@ async def test_several_are_chosen_and_own_words_are_heard(play: Play) -> None:
         await nvim.until("Kode.said('[x] 环境变量')")
         await nvim.typed("4")
         await nvim.until("Kode.said('  4 Answer in your own words')")
-        told = scene.asked(1)
-        assert "- prices.json" in told
-        assert "- a database" not in told
+        reported = scene.asked(1)
+        assert "- prices.json" in reported
+        assert "- a database" not in reported
         await nvim.lua("vim.ui.input = function(_, done) done('in the cloud 云') end")
         await go_to_question(nvim)
         await nvim.typed("4")

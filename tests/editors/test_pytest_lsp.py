@@ -176,5 +176,9 @@ async def test_a_turn_in_pytest_lsp(  # E1 E3
         finally:
             await client.stop()
     assert client.error is None
-    assert [str(told.message) for told in recwarn if told.category is LspSpecificationWarning] == []
+    assert [
+        str(reported.message)
+        for reported in recwarn
+        if reported.category is LspSpecificationWarning
+    ] == []
     check(result, there, final_newline=final_newline)

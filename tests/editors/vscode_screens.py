@@ -81,11 +81,11 @@ async def show(window: Window, scheme: str, folder: Path) -> None:
 async def chinese(folder: Path) -> None:
     """The chat and its edits in a small window, in Chinese; commands have English titles, too."""
     with tempfile.TemporaryDirectory() as own:
-        files, told = {FILE: TEXT.encode()}, {"workbench.colorTheme": SCHEMES["light"]}
+        files, reported = {FILE: TEXT.encode()}, {"workbench.colorTheme": SCHEMES["light"]}
         async with (
             AnsweringModel(respond) as model,
             vscode(
-                Path(own), model, files=files, settings=told, size=(1024, 700), chinese=True
+                Path(own), model, files=files, settings=reported, size=(1024, 700), chinese=True
             ) as window,
         ):
             await window.open_file(FILE)
@@ -103,10 +103,12 @@ async def main(folder: Path) -> None:
     await chinese(folder)
     for scheme, theme in SCHEMES.items():
         with tempfile.TemporaryDirectory() as own:
-            files, told = {FILE: TEXT.encode()}, {"workbench.colorTheme": theme}
+            files, reported = {FILE: TEXT.encode()}, {"workbench.colorTheme": theme}
             async with (
                 AnsweringModel(respond) as model,
-                vscode(Path(own), model, files=files, settings=told, size=(1180, 760)) as window,
+                vscode(
+                    Path(own), model, files=files, settings=reported, size=(1180, 760)
+                ) as window,
             ):
                 await show(window, scheme, folder)
 

@@ -242,9 +242,9 @@ async def test_forty_rounds_end_well(tmp_path: Path) -> None:
         assert (worker.summed_up, worker.other) == (1, 2)
         assert texts["shop.py"].read_text("utf-8") == FILES["shop.py"].replace("1", "2")
         assert texts["shared.py"].read_text("utf-8") == "x = 2\n"
-        told = "\n".join(worker.told)
-        assert "Mind the notes, 谢谢" in told
-        assert "shared.py, in the conversation “A second job”" in told
+        reported = "\n".join(worker.reported)
+        assert "Mind the notes, 谢谢" in reported
+        assert "shared.py, in the conversation “A second job”" in reported
 
 
 async def test_what_the_model_is_told_is_in_the_users_hand(tmp_path: Path) -> None:
@@ -263,10 +263,10 @@ async def test_what_the_model_is_told_is_in_the_users_hand(tmp_path: Path) -> No
             for choice in choices:
                 row = window.page.locator(".quick-input-list .monaco-list-row", has_text=choice)
                 await row.first.click()
-            told = window.page.locator(".notification-toast", has_text="are read anew").first
-            await told.wait_for()
+            reported = window.page.locator(".notification-toast", has_text="are read anew").first
+            await reported.wait_for()
             await window.command("Notifications: Clear All Notifications")
-            await told.wait_for(state="detached")
+            await reported.wait_for(state="detached")
             count = len(model.chats)
             await window.prompt("And now?")
             await until(lambda count=count: len(model.chats) > count)

@@ -225,7 +225,7 @@ async def vscode(
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    told = {
+    reported = {
         "telemetry.telemetryLevel": "off",
         "workbench.startupEditor": "none",
         "workbench.secondarySideBar.defaultVisibility": "hidden",
@@ -238,7 +238,7 @@ async def vscode(
         **(settings or {}),
     }
     (user / "User").mkdir(parents=True)
-    (user / "User" / "settings.json").write_text(json.dumps(told), encoding="utf-8")
+    (user / "User" / "settings.json").write_text(json.dumps(reported), encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "KODE_HOME": str(home), **(environment or {})}
     if model is not None:
         env |= {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}

@@ -70,8 +70,8 @@ async def test_a_matrix_over_models_ends_in_one_table(tmp_path: Path) -> None:
         ]
         words = ("--config", str(job / "review.yaml"), "--prompt-file", str(job / "task.md"))
         more = ("--tasks", "tasks.jsonl", "--out", "out", "--jobs", "1")
-        code, told = await run(folder, model, *PROGRAM, "batch", *words, *more)
-        assert code == 0, told
+        code, reported = await run(folder, model, *PROGRAM, "batch", *words, *more)
+        assert code == 0, reported
         assert {chat.body["model"] for chat in model.chats} == {"kimi-k2.6", "kimi-k3"}
     table = (folder / "out" / "report.md").read_text(encoding="utf-8")
     for name in ("kimi-k2.6", "kimi-k3"):
@@ -90,8 +90,8 @@ async def test_the_nightly_batch_begins_and_goes_on(tmp_path: Path) -> None:
     async with ModelServer(Recording(tuple(delivers(REPORT))), paced=False) as model:
         for _ in range(2):
             words = (str(tmp_path / "repositories"), str(tmp_path / "batches"))
-            code, told = await run(folder, model, "./nightly.sh", *words)
-            assert code == 0, told
+            code, reported = await run(folder, model, "./nightly.sh", *words)
+            assert code == 0, reported
         assert len(model.chats) == 2, "the second time there was nothing to do"
     assert len(list(tmp_path.glob(f"batches/*/runs/one/1/{REPORT}"))) == 1
 

@@ -96,10 +96,10 @@ async def test_the_review_of_a_diff(tmp_path: Path) -> None:
     assert sorted(names) == [
         *("list_files", "load_skill", "read_file", "search_code", "write_artifact")
     ]
-    told = [m["content"] for m in model.chats[2].body["messages"] if m["role"] == "tool"]
-    assert "tests that no longer" in told[0]
-    assert "+def price_of(name: str, member: bool = False)" in told[1]
-    assert "workspace/shop/receipt.py:8" in told[2]
+    reported = [m["content"] for m in model.chats[2].body["messages"] if m["role"] == "tool"]
+    assert "tests that no longer" in reported[0]
+    assert "+def price_of(name: str, member: bool = False)" in reported[1]
+    assert "workspace/shop/receipt.py:8" in reported[2]
 
 
 async def test_the_review_without_findings_for_programs_is_incomplete(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         assert model.stdout is not None
         try:
             lines = [model.stdout.readline().rstrip("\n") for _ in range(7)]
-            told = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
-            yield Path(lines[1].removeprefix("# ")), {**environment, **told}
+            reported = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+            yield Path(lines[1].removeprefix("# ")), {**environment, **reported}
         finally:
             model.kill()
 
@@ -47,13 +47,13 @@ def run(
     name: str, served: tuple[Path, Mapping[str, str]], **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run the client of that name to its end."""
-    project, told = served
+    project, reported = served
     command, modules = [sys.executable], {}
     if name.endswith(".mjs"):
         command, modules = node(), {"NODE_PATH": str(node_modules(EXAMPLE))}
     return subprocess.run(
         [*command, str(EXAMPLE / name), str(project), *PROGRAM],
-        env={**told, **modules, **environment},
+        env={**reported, **modules, **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=HANG_SECONDS,

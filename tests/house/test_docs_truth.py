@@ -171,8 +171,8 @@ def test_a_room_points_to_what_is_there(readme: str) -> None:
     """Modules and what is in them, files of the room, and rows of the map, by their first cell."""
     sources = {module.name: module.path.read_text(encoding="utf-8") for module in modules()}
     rooms = {name.partition(".")[0] for name in sources}
-    told, own = text_of(f"kode_sidecar/{readme}"), Path(readme).parent.name
-    for name in re.findall(r"`([a-z_]\w*(?:\.\w+)+)(?:\(\))?`", told):
+    reported, own = text_of(f"kode_sidecar/{readme}"), Path(readme).parent.name
+    for name in re.findall(r"`([a-z_]\w*(?:\.\w+)+)(?:\(\))?`", reported):
         first, second, *inner = name.split(".")
         if f"{first}.{second}" not in sources and f"{own}.{first}" in sources:
             first, second, inner = own, first, [second, *inner]
@@ -184,18 +184,18 @@ def test_a_room_points_to_what_is_there(readme: str) -> None:
                 assert all(re.search(rf"\b{word}\b", source) for word in inner), name
         assert second != "py", name
     rows = {row.split("|")[1].strip() for row in text_of(MAP).splitlines() if row[:1] == "|"}
-    pointed = {" ".join(row.split()) for row in re.findall(r"“([^”]+)”", told)}
+    pointed = {" ".join(row.split()) for row in re.findall(r"“([^”]+)”", reported)}
     assert pointed <= rows
 
 
 # D9
 @pytest.mark.parametrize("room", sorted({m.path.parent for m in modules() if "." in m.name}))
 def test_a_room_explains_itself_under_four_headings(room: Path) -> None:
-    told = (room / "README.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.+)$", told, re.MULTILINE)
+    reported = (room / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", reported, re.MULTILINE)
     assert headings[:4] == ["Entry", "State machine", "Change points", "Forbidden zones"]
     assert headings[4:] in ([], ["Why it is so"])  # where a hard idea needs a chapter
-    assert "Deliberately absent:" in told
+    assert "Deliberately absent:" in reported
     files = {path.stem for path in room.iterdir()}
-    for cells in re.findall(r"^\| (`[^|]*) \|", told, re.MULTILINE):  # a table of its files
+    for cells in re.findall(r"^\| (`[^|]*) \|", reported, re.MULTILINE):  # a table of its files
         assert set(in_ticks(cells)) <= files, cells

@@ -192,10 +192,10 @@ async def test_the_examples_of_the_documentation_run(page: str, tmp_path: Path) 
 async def test_what_on_text_raises_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch, rest: tuple[Any, ...]
 ) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def on_text(grown: str) -> None:
-        heard.append(grown)
+        received.append(grown)
         raise ValueError("mine")
 
     async with ModelServer(Recording((answer(text("Hi."), *rest),)), paced=False) as model:
@@ -204,7 +204,7 @@ async def test_what_on_text_raises_reaches_the_caller(
         async with asyncio.timeout(HANG_SECONDS):
             with pytest.raises(ValueError, match="mine"):
                 await kode_sidecar.run_ide_chat_async("go", on_text=on_text)
-    assert heard == ["Hi."]
+    assert received == ["Hi."]
 
 
 @pytest.fixture

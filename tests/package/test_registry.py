@@ -68,10 +68,10 @@ async def test_uvx_starts_the_package_of_the_entry(tmp_path: Path) -> None:
 
     client = AcpClient(stdout, write)
     try:
-        told = await client.initialize(**CAPABILITIES)
-        assert told["agentInfo"]["name"] == "kode-sidecar"
+        reported = await client.initialize(**CAPABILITIES)
+        assert reported["agentInfo"]["name"] == "kode-sidecar"
         # Without a type it is the agent's own way, which the registry takes.
-        assert [one for one in told["authMethods"] if one.get("type", "agent") == "agent"]
+        assert [one for one in reported["authMethods"] if one.get("type", "agent") == "agent"]
         stdin.close()
         async with asyncio.timeout(HANG_SECONDS):
             assert await process.wait() == 0

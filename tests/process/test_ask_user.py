@@ -30,7 +30,7 @@ def result(world: World, session: SessionFold) -> dict[str, Any]:
     return block
 
 
-def told(world: World, session: SessionFold) -> str:
+def reported(world: World, session: SessionFold) -> str:
     return result(world, session)["content"][0]["text"]
 
 
@@ -53,7 +53,7 @@ async def test_a_choice(tmp_path: Path, multi: bool, chosen: Sequence[str], expe
         session = await world.session()
         turn = await world.turn(session, "go")
         assert turn.stop_reason == "end_turn"
-        assert told(world, session).startswith(expected)
+        assert reported(world, session).startswith(expected)
         (params,) = world.editor.asked
         assert params["requestId"]
         assert (params["sessionId"], params["turnId"]) == (session.session_id, turn.id)
@@ -72,7 +72,7 @@ async def test_a_plain_lsp_client_is_asked_by_a_message(tmp_path: Path) -> None:
         world.editor.answer_message = click
         session = await world.session()
         await world.turn(session, "go")
-        assert told(world, session) == "The user chose:\n- 数据库 🗄️"
+        assert reported(world, session) == "The user chose:\n- 数据库 🗄️"
         assert [action["title"] for action in messages[0]["actions"]] == CHOICES
         assert messages[0]["message"] == "价目放哪里？"
 
@@ -81,7 +81,7 @@ async def test_a_closed_message_is_no_choice(tmp_path: Path) -> None:
     async with sidecar(asking(), roots=[tmp_path], handshake=PLAIN) as world:
         session = await world.session()
         await world.turn(session, "go")
-        assert told(world, session).startswith("The user chose nothing.")
+        assert reported(world, session).startswith("The user chose nothing.")
 
 
 async def test_no_answer_in_time_is_an_answer(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_no_answer_in_time_is_an_answer(tmp_path: Path) -> None:
         world.editor.answer_choice = never
         session = await world.session()
         assert (await world.turn(session, "go")).stop_reason == "end_turn"
-        assert told(world, session).startswith("No answer within 0.2 seconds. Go on")
+        assert reported(world, session).startswith("No answer within 0.2 seconds. Go on")
         assert not result(world, session).get("is_error", False)
         async with asyncio.timeout(HANG_SECONDS):
             await taken_back.wait()
@@ -138,8 +138,8 @@ async def test_an_editor_that_cannot_ask_fails_the_call_and_not_the_turn(tmp_pat
         session = await world.session()
         assert (await world.turn(session, "go")).stop_reason == "end_turn"
         assert result(world, session)["is_error"]
-        assert "could not be asked" in told(world, session)
-        assert "most careful" in told(world, session)
+        assert "could not be asked" in reported(world, session)
+        assert "most careful" in reported(world, session)
 
 
 @pytest.mark.parametrize("choices", [["one"], ["same", "same"], ["a", " b"], ["a", "b\x07"]])

@@ -162,7 +162,7 @@ CHOICE = {"question": "Which one?", "choices": ["this", "that"]}
 
 
 @pytest.mark.parametrize(
-    ("method", "call", "yes", "told"),
+    ("method", "call", "yes", "reported"),
     [
         (
             "kode/permission/request",
@@ -175,7 +175,7 @@ CHOICE = {"question": "Which one?", "choices": ["this", "that"]}
     ids=["permission", "ask"],
 )
 async def test_a_question_that_waits_is_asked_again_of_whoever_attaches(
-    project: Path, method: str, call: Any, yes: Json, told: str
+    project: Path, method: str, call: Any, yes: Json, reported: str
 ) -> None:
     (project / ".vscode").mkdir()
     (project / ".vscode" / "tasks.json").write_text("{}")
@@ -214,7 +214,7 @@ async def test_a_question_that_waits_is_asked_again_of_whoever_attaches(
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert turn.stop_reason == "end_turn"
         (said_to_model,) = said(world, "tool")
-        assert told in said_to_model
+        assert reported in said_to_model
         ends = [e for e in world.journal(session) if e["type"] == "permission.resolved"]
         by_user = method == "kode/permission/request"
         assert [(end["by"], end["optionId"]) for end in ends] == [("user", "allow-once")] * by_user
@@ -387,7 +387,7 @@ async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
         write_records(folder, [records[0], damaged, *records[2:]])
         journal = folder / "journal.jsonl"
         journal.write_bytes(journal.read_bytes().replace(b"one", b"0ne"))
-    for told in (True, False):
+    for reported in (True, False):
         async with sidecar([answer(text("three"))], roots=[project]) as world:
             result = await ask(world, "session/attach", sessionId=session.session_id)
             assert [one["role"] for one in result["messages"][:3]] == ["user", "assistant", "user"]
@@ -398,7 +398,7 @@ async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
                 for event in world.events()
                 if event["type"] == "notice" and event["code"] == "MessagesLost"
             ]
-            assert [one["code"] for one in found] == ["MessagesLost"] * told
+            assert [one["code"] for one in found] == ["MessagesLost"] * reported
             assert all("1 message" in one["message"] for one in found)
             await world.client.close()
 
@@ -730,5 +730,5 @@ async def test_what_a_full_disk_refused_is_in_the_answer(tmp_path: Path) -> None
         (hunk,) = event["files"][0]["hunks"]
         assert (hunk["state"], event["seq"], replay["seq"]) == ("stale", seen + 1, seen + 1)
         await ask(world, "ping")
-        told = [event.get("code", event.get("seq")) for event in world.events()]
-        assert told == ["NotSaved", seen + 1]
+        reported = [event.get("code", event.get("seq")) for event in world.events()]
+        assert reported == ["NotSaved", seen + 1]

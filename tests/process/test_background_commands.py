@@ -45,7 +45,7 @@ async def listed(started: World, session: SessionFold) -> list[dict[str, Any]]:
     return found["commands"]
 
 
-def told(started: World, index: int) -> str:
+def reported(started: World, index: int) -> str:
     """The user's side of the newest messages of a request."""
     return str(
         [one["content"] for one in started.asked(index)["messages"] if one["role"] == "user"]
@@ -106,9 +106,9 @@ async def test_the_model_and_the_user_are_notified_once_of_an_end(tmp_path: Path
         assert "c1 (python waits.py) exited with 3" in ended()[0]["message"]
         for _ in range(3):
             await started.turn(session, "on")
-        assert "exited with 3" not in told(started, 1)
-        assert told(started, 2).count("c1 (python waits.py) exited with 3") == 1
-        assert told(started, 3).count("c1 (python waits.py) exited with 3") == 1
+        assert "exited with 3" not in reported(started, 1)
+        assert reported(started, 2).count("c1 (python waits.py) exited with 3") == 1
+        assert reported(started, 3).count("c1 (python waits.py) exited with 3") == 1
         # Each request begins with all of the one before.
         before, after = (started.asked(at)["messages"] for at in (2, 3))
         assert after[: len(before)] == before

@@ -188,8 +188,10 @@ async def assert_cancelled_well(world: World, case: Case) -> None:
     asked = bodies[-1]
     assert user_texts(asked) == [case.name, "go on"]
     assert [refusals(body) for body in bodies] == [[] for _ in bodies]
-    told = [m["content"] for m in asked["messages"] if m["role"] == "assistant" and "content" in m]
-    assert told == shown
+    reported = [
+        m["content"] for m in asked["messages"] if m["role"] == "assistant" and "content" in m
+    ]
+    assert reported == shown
     assert case.session.anomalies == []
     async with asyncio.timeout(HANG_SECONDS):
         for chat in world.model.chats:
@@ -271,7 +273,7 @@ async def test_cancel_while_a_question_is_open(project: Path) -> None:  # O5 O8
 async def test_cancel_while_an_edit_is_unanswered(project: Path) -> None:  # O6 O8
     responses = [answer(propose("app.py", "b = 2", "b = 20")), answer(text("ok"))]
     async with sidecar(responses, roots=[project]) as world:
-        world.editor.manners.hold_changes = told = asyncio.Event()
+        world.editor.manners.hold_changes = reported = asyncio.Event()
         buffer = world.editor.open(project / "app.py")
         session = await world.session(mode="auto")
         turn_id = await world.start(session, "edit")
@@ -282,7 +284,7 @@ async def test_cancel_while_an_edit_is_unanswered(project: Path) -> None:  # O6 
         assert last_result(session)["status"] == "cancelled"
         (hunk,) = only_change_set(session).hunks()
         assert hunk.state == "proposed"
-        told.set()
+        reported.set()
         await world.watch.until(lambda: hunk.state != "proposed", HANG_SECONDS)
         assert (hunk.state, len(world.editor.edits)) == ("applied", 1)
         await assert_goes_on(world, session)
@@ -415,7 +417,7 @@ async def test_cancel_request_for_a_decision(project: Path) -> None:
     # The edit may be on its way to the editor already: what becomes of it is told by events.
     responses = [answer(propose("app.py", "b = 2", "b = 20")), answer(text("ok"))]
     async with sidecar([*responses, answer(text("fine"))], roots=[project]) as world:
-        world.editor.manners.hold_changes = told = asyncio.Event()
+        world.editor.manners.hold_changes = reported = asyncio.Event()
         buffer = world.editor.open(project / "app.py")
         session = await world.session()
         await world.turn(session, "edit")
@@ -426,7 +428,7 @@ async def test_cancel_request_for_a_decision(project: Path) -> None:
             while "b = 20" not in buffer.text:
                 await world.client.request("kode/ping")
         await cancelled_request(world, decide)
-        told.set()
+        reported.set()
         await world.watch.until(lambda: change_set.state == "decided", HANG_SECONDS)
         assert [hunk.state for hunk in change_set.hunks()] == ["applied"]
         again = await world.decide(change_set)  # decided already: answered, and nothing is done

@@ -18,11 +18,11 @@ async def test_a_dropped_notification_is_told_once(tmp_path: Path) -> None:
         await world.client.request("kode/ping", {}, HANG_SECONDS)
         await world.client.close()
         frames: list[dict[str, Any]] = [frame.message() for frame in world.client.frames]
-        told = [f["params"] for f in frames if f.get("method") == "window/logMessage"]
-        assert [one["type"] for one in told] == [2, 2]
-        assert told[0]["message"].startswith("kode: kode/editor/didChangeContext was dropped: ")
-        assert "`$.uri`" in told[0]["message"]
-        assert "text" in told[1]["message"]
+        reported = [f["params"] for f in frames if f.get("method") == "window/logMessage"]
+        assert [one["type"] for one in reported] == [2, 2]
+        assert reported[0]["message"].startswith("kode: kode/editor/didChangeContext was dropped: ")
+        assert "`$.uri`" in reported[0]["message"]
+        assert "text" in reported[1]["message"]
         stderr = world.client.process.stderr_tail
         assert stderr.count("kode/editor/didChangeContext was dropped") == 1
 
@@ -47,13 +47,13 @@ async def test_what_is_ignored_or_repaired_is_told_once_in_both_places(tmp_path:
         world.client.notify("initialized", {})
         for _ in range(2):
             for name, document in sync:
-                told: dict[str, Any] = {"textDocument": document}
+                reported: dict[str, Any] = {"textDocument": document}
                 if name == "didChange":
                     text = (
                         {"text": "c\n"} if document["version"] < 3 else {"text": "", "range": far}
                     )
-                    told["contentChanges"] = [text]
-                world.client.notify(f"textDocument/{name}", told)
+                    reported["contentChanges"] = [text]
+                world.client.notify(f"textDocument/{name}", reported)
         await world.client.request("kode/ping", {}, HANG_SECONDS)
         await world.client.close()
         frames: list[dict[str, Any]] = [frame.message() for frame in world.client.frames]

@@ -170,12 +170,12 @@ async def test_output_streams_and_the_whole_of_it_is_kept(tmp_path: Path) -> Non
         session = await started.session()
         turn_id = await started.start(session, "go")
 
-        def told() -> str:
+        def reported() -> str:
             grown = (one.text for one in session.blocks.values() if one.type == "tool_result")
             return "".join(grown)
 
-        await started.watch.until(told, HANG_SECONDS)
-        assert told() == "第一 line\n"
+        await started.watch.until(reported, HANG_SECONDS)
+        assert reported() == "第一 line\n"
         assert not any(event["type"] == "tool.progress" for event in started.events())
         (tmp_path / "项目" / "go").touch()
         await started.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)

@@ -150,7 +150,7 @@ async def test_history_is_summed_up_once_when_the_window_is_nearly_full(project:
         await world.turn(session, "talk a lot")
         turn = await world.turn(session, "now list the files")
         assert turn.stop_reason == "end_turn"
-        (told,) = events(world, session, "context.compacted")
+        (reported,) = events(world, session, "context.compacted")
         for request in world.model.chats:
             assert refusals(request.body) == []
 
@@ -166,14 +166,14 @@ async def test_history_is_summed_up_once_when_the_window_is_nearly_full(project:
         # What is newest is kept as it was, from the prompt on.
         assert after["messages"][3:] == question["messages"][3:-1]
         assert said(after)[2] == "talk a lot", "no model stands between the user's words and it"
-        assert told["droppedMessages"] == 1
-        assert told["tokensBefore"] >= 0.92 * WINDOW > told["tokensAfter"]
+        assert reported["droppedMessages"] == 1
+        assert reported["tokensBefore"] >= 0.92 * WINDOW > reported["tokensAfter"]
 
         written = world.messages(session)
         roles = " ".join(message["role"] for message in written)
         assert roles == "user assistant user assistant tool user assistant tool assistant"
         summary = written[5]
-        assert summary["id"] == told["summaryMessageId"]
+        assert summary["id"] == reported["summaryMessageId"]
         assert summary["meta"]["origin"] == "compaction"
         assert summary["parent_id"] == written[4]["id"]
         assert summary["usage"]["input_tokens"] == 18_700
@@ -200,10 +200,10 @@ async def test_a_summary_is_undone_by_moving_the_head(project: Path) -> None:  #
         whole = await inspect(world, session, "third")
         assert whole["compactionDue"]
         await world.turn(session, "third")
-        (told,) = events(world, session, "context.compacted")
+        (reported,) = events(world, session, "context.compacted")
         tree = await ask(world, "tree/get", sessionId=session.session_id)
         nodes = {node["messageId"]: node for node in tree["nodes"]}
-        summary = nodes[told["summaryMessageId"]]
+        summary = nodes[reported["summaryMessageId"]]
         assert summary["origin"] == "compaction"
         assert nodes[summary["parentId"]]["text"] == "third"
         answered = nodes[summary["parentId"]]["parentId"]
@@ -243,14 +243,16 @@ async def test_a_request_refused_for_its_length_is_made_shorter_and_sent_again(
         turn = await world.turn(session, "go on")
         assert (turn.stop_reason, last_text(session)) == ("end_turn", "at last")
         assert not any(m.get("is_api_error_message") for m in world.messages(session))
-        (told,) = events(world, session, "context.compacted")
+        (reported,) = events(world, session, "context.compacted")
         retry = world.model.chats[4]
         assert refusals(retry.body) == []
         assert said(retry.body)[-1] == "go on"
         assert len(retry.data) < len(world.model.chats[2].data)
         # Undone, an empty prompt goes on below the prompt, with the refused request.
         parent = next(
-            m["parent_id"] for m in world.messages(session) if m["id"] == told["summaryMessageId"]
+            m["parent_id"]
+            for m in world.messages(session)
+            if m["id"] == reported["summaryMessageId"]
         )
         await ask(world, "tree/setHead", sessionId=session.session_id, messageId=parent)
         await world.turn(session, "")
@@ -308,8 +310,8 @@ async def test_compact_now_and_back(project: Path) -> None:  # C11
         await world.turn(session, "two")
         whole = await inspect(world, session, "three")
         result = await ask(world, "context/compact", **target)
-        (told,) = events(world, session, "context.compacted")
-        assert {name: told[name] for name in result} == result
+        (reported,) = events(world, session, "context.compacted")
+        assert {name: reported[name] for name in result} == result
         assert result["tokensAfter"] < result["tokensBefore"]
         # O1: the answer comes before anything that names the summary.
         summary_id = result["summaryMessageId"].encode()
@@ -406,10 +408,10 @@ async def test_options_are_kept_with_the_prompt_and_told(project: Path) -> None:
         assert prompt["meta"]["options"] == options
         assert prompt["meta"]["origin"] == "sidebar"
         assert reminder["meta"]["origin"] == "reminder"
-        told = said(world.asked())
-        assert "AGENTS.md" in told[1]
-        assert told[1].endswith("第 3 章")
-        assert told[2] == "describe"
+        reported = said(world.asked())
+        assert "AGENTS.md" in reported[1]
+        assert reported[1].endswith("第 3 章")
+        assert reported[2] == "describe"
         wrong = await refused(
             world,
             "turn/start",

@@ -56,11 +56,11 @@ async def test_what_is_left_out_is_not_sent_and_comes_back(project: Path) -> Non
         before = await inspect(world, session)
         (result,), (prompt, _) = ids(before, "result"), ids(before, "prompt")
 
-        told = await edit(world, session, leaveOut=[result], pin=[prompt])
-        assert told["edits"] == {"leftOut": [result], "pinned": [prompt]}
-        assert told["tokensAfter"] < told["tokensBefore"] - 500
-        assert 0 < told["rereadTokens"] < told["tokensAfter"]
-        assert events(world, session, "session.updated")[-1]["contextEdits"] == told["edits"]
+        reported = await edit(world, session, leaveOut=[result], pin=[prompt])
+        assert reported["edits"] == {"leftOut": [result], "pinned": [prompt]}
+        assert reported["tokensAfter"] < reported["tokensBefore"] - 500
+        assert 0 < reported["rereadTokens"] < reported["tokensAfter"]
+        assert events(world, session, "session.updated")[-1]["contextEdits"] == reported["edits"]
         after = await inspect(world, session, "third")
         assert [one["messageId"] for one in after["leftOut"]] == [result]
         assert [one["messageId"] for one in after["segments"] if one.get("pinned")] == [prompt]
@@ -70,7 +70,7 @@ async def test_what_is_left_out_is_not_sent_and_comes_back(project: Path) -> Non
         assert found.startswith("[The user left this result out")
         # Said again it changes nothing, and nothing is read anew.
         again = await edit(world, session, leaveOut=[result])
-        assert (again["edits"], again["rereadTokens"]) == (told["edits"], 0)
+        assert (again["edits"], again["rereadTokens"]) == (reported["edits"], 0)
 
         unknown = await refused(
             world, "context/edit", sessionId=session.session_id, pin=[prompt, "nobody"]
@@ -84,7 +84,7 @@ async def test_what_is_left_out_is_not_sent_and_comes_back(project: Path) -> Non
 
     async with sidecar(responses[-2:], roots=[project], environment=SMALL) as world:
         attached = await ask(world, "session/attach", sessionId=session.session_id)
-        assert attached["session"]["contextEdits"] == told["edits"]
+        assert attached["session"]["contextEdits"] == reported["edits"]
         fold = await world.watch.attach(copy["sessionId"])
         copied = await inspect(world, fold, "fourth")
         (left_out,) = copied["leftOut"]
@@ -123,11 +123,11 @@ async def test_a_compaction_is_taken_back_below_later_messages(project: Path) ->
         (compacted,) = events(world, session, "context.compacted")
         summary = compacted["summaryMessageId"]
 
-        told = await ask(world, "context/undoCompaction", **named)
-        assert told["edits"]["leftOut"] == [summary]
-        assert told["tokensAfter"] > told["tokensBefore"]
+        reported = await ask(world, "context/undoCompaction", **named)
+        assert reported["edits"]["leftOut"] == [summary]
+        assert reported["tokensAfter"] > reported["tokensBefore"]
         # Everything but the system prompt and the tools is new to the host's cache.
-        assert told["rereadTokens"] > 500
+        assert reported["rereadTokens"] > 500
         shown = await inspect(world, session, "fourth")
         assert [one["origin"] for one in shown["leftOut"]] == ["summary"]
         assert "compactionDue" not in shown  # who took one back gets none unasked

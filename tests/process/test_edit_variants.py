@@ -60,9 +60,9 @@ async def play(folder: Path, cases: dict[str, Case]) -> None:
         for name in names:
             world.editor.open(folder / name)
         await world.turn(session, "go")
-        told = dict(zip(names, results(world), strict=True))
+        reported = dict(zip(names, results(world), strict=True))
         for name, case in names.items():
-            assert (case.refused or "not yet applied") in told[name], case
+            assert (case.refused or "not yet applied") in reported[name], case
         if session.change_sets:
             assert (await world.decide(only_change_set(session)))["verified"] is True
         for name, case in names.items():
@@ -225,8 +225,11 @@ async def test_what_the_user_typed_under_an_edit_stays(tmp_path: Path, name: str
         assert (await world.decide(change_set, decisions=again))["applied"] == []
         assert buffer.text == wanted
         await world.turn(session, "and now?")
-        told = str(world.asked()["messages"])
-        assert "the text there changed meanwhile" in told or "the text there is another" in told
+        reported = str(world.asked()["messages"])
+        assert (
+            "the text there changed meanwhile" in reported
+            or "the text there is another" in reported
+        )
 
 
 LINES = "one\ntwo\nthree\nfour\n"
@@ -407,9 +410,9 @@ async def test_a_new_file_keeps_the_crlf_it_was_given(tmp_path: Path) -> None:
         assert texts(world) == {"one.bat": crlf, "3.bat": crlf, "lf.sh": "a\nb\n"}
 
 
-@pytest.mark.parametrize("told", ["before it is opened", "while it is open"])
+@pytest.mark.parametrize("reported", ["before it is opened", "while it is open"])
 async def test_what_only_the_editor_knows_cannot_be_saved_is_refused(
-    tmp_path: Path, told: str
+    tmp_path: Path, reported: str
 ) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n", newline="")
     uri = (tmp_path / "a.txt").as_uri()
@@ -429,10 +432,10 @@ async def test_what_only_the_editor_knows_cannot_be_saved_is_refused(
     async with sidecar(script, roots=[tmp_path]) as world:
         session = await world.session()
         encoding = {"uri": uri, "encoding": "windows1252"}
-        if told == "before it is opened":
+        if reported == "before it is opened":
             world.client.notify("kode/editor/didChangeEncoding", encoding)
         buffer = world.editor.open(tmp_path / "a.txt")
-        if told == "while it is open":
+        if reported == "while it is open":
             world.client.notify("kode/editor/didChangeEncoding", encoding)
         await world.turn(session, "go")
         for result in results(world)[1:-1]:

@@ -26,7 +26,7 @@ def edit(old: str, new: str) -> Any:
 
 def states(world: World) -> list[str]:
     files = (one["files"] for one in world.events() if one["type"] == "changeSet.updated")
-    return [hunk["state"] for told in files for file in told for hunk in file["hunks"]]
+    return [hunk["state"] for reported in files for file in reported for hunk in file["hunks"]]
 
 
 WHOLE = {"action": "overwrite", "path": "a.txt", "content": TEXT.replace("two", "TWO")}
@@ -48,8 +48,8 @@ async def test_edits_show_while_the_model_writes_them(project: Path, form: str) 
         turn_id = await world.start(session, "go")
 
         def forming() -> dict[str, Any] | None:
-            told = (one for one in world.events() if one["type"] == "changeSet.forming")
-            return next(told, None)
+            reported = (one for one in world.events() if one["type"] == "changeSet.forming")
+            return next(reported, None)
 
         event = await world.watch.until(forming, HANG_SECONDS)
         assert "seq" not in event
@@ -91,7 +91,7 @@ async def test_a_change_that_is_told_long_after_the_answer_is_the_last_word(
         world.client.handle("workspace/applyEdit", keep_silent)
         decided = await world.decide(only_change_set(session))
         assert (decided["applied"], states(world)[-1]) == ([], "conflict")
-        world.editor.tell(buffer)
+        world.editor.report(buffer)
         await world.watch.until(lambda: states(world)[-1] == "applied", HANG_SECONDS)
         assert buffer.text == TEXT.replace("two", "TWO")
         await world.turn(session, "and now?")
@@ -99,9 +99,9 @@ async def test_a_change_that_is_told_long_after_the_answer_is_the_last_word(
         assert "not applied" not in str(world.asked()["messages"])
 
 
-@pytest.mark.parametrize("told", ["before the answer", "after the answer"])
+@pytest.mark.parametrize("reported", ["before the answer", "after the answer"])
 async def test_a_confirmation_that_comes_after_the_limit_is_the_last_word(
-    project: Path, told: str
+    project: Path, reported: str
 ) -> None:
     responses = [answer(edit("two", "TWO")), answer(text("ok")), answer(text("so"))]
     limit = {"KODE_EDIT_TIMEOUT": "0.2"}
@@ -114,8 +114,8 @@ async def test_a_confirmation_that_comes_after_the_limit_is_the_last_word(
         async def ask_the_user(params: dict[str, Any]) -> dict[str, Any]:
             await confirmed.wait()
             _, refusal = world.editor.carry_out(params["edit"])
-            if told == "before the answer":
-                world.editor.tell(buffer)
+            if reported == "before the answer":
+                world.editor.report(buffer)
             answered.set()
             return {"applied": refusal is None}
 
@@ -125,7 +125,7 @@ async def test_a_confirmation_that_comes_after_the_limit_is_the_last_word(
         confirmed.set()
         await asyncio.wait_for(answered.wait(), HANG_SECONDS)
         await world.client.request("kode/ping", {}, HANG_SECONDS)
-        world.editor.tell(buffer)
+        world.editor.report(buffer)
         await world.watch.until(lambda: states(world)[-1] == "applied", HANG_SECONDS)
         assert buffer.text == TEXT.replace("two", "TWO")
         await world.turn(session, "and now?")

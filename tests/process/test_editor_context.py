@@ -91,8 +91,8 @@ async def test_nothing_is_said_of_files_outside_or_with_credentials(
         look(world, project / "src" / "a\u0085.py", (-9, 0), (-5, 0))
         await world.turn(session, "p")
         said = [m["content"][0]["text"] for m in world.messages(session) if m["role"] == "user"]
-        told = [text for text in said if text != "p"]
-        assert told == ["The user looks at src/a.py in the editor; line 1 is selected."]
+        reported = [text for text in said if text != "p"]
+        assert reported == ["The user looks at src/a.py in the editor; line 1 is selected."]
 
 
 async def test_a_branch_that_was_not_told_is_told(project: Path) -> None:

@@ -164,9 +164,9 @@ async def test_what_an_editor_answers_wrongly_is_a_failed_call_that_says_so(proj
         world.client.handle("kode/editor/rename", rename)
         turn = await world.turn(session, "go")
         assert turn.stop_reason == "end_turn"
-        told = results(world)
+        reported = results(world)
         for said, part in zip(
-            told,
+            reported,
             (
                 "the server crashed",
                 "answered kode/editor/references with",
@@ -224,17 +224,17 @@ async def test_what_an_applied_edit_breaks_is_told_once(project: Path, mode: str
             await world.client.request("kode/ping", {}, HANG_SECONDS)
             await world.turn(session, "go on")
         await world.turn(session, "and?")
-        told = [
+        reported = [
             one
             for message in world.asked()["messages"]
             if message["role"] == "user"
             for one in [str(message["content"])]
             if "new problems" in one
         ]
-        assert len(told) == 1
+        assert len(reported) == 1
         line = 3 if mode == "auto" else 4
-        assert f"- menu.py:{line}: error words: BUGGY is wrong" in told[0]
-        assert "BUG is wrong" not in told[0]  # it was there before
+        assert f"- menu.py:{line}: error words: BUGGY is wrong" in reported[0]
+        assert "BUG is wrong" not in reported[0]  # it was there before
         assert ("diagnostics", True) in [
             (name, bool(params.get("afterEdit"))) for name, params in servers.asked
         ]

@@ -120,10 +120,10 @@ async def test_the_model_learns_what_was_decided(project: Path) -> None:
             ],
         )
         await world.turn(session, "and now?")
-        told = world.asked()["messages"]
-        assert [m["role"] for m in told[-2:]] == ["user", "user"]
-        assert "keep the number" in told[-2]["content"]
-        assert told[-1]["content"] == "and now?"
+        reported = world.asked()["messages"]
+        assert [m["role"] for m in reported[-2:]] == ["user", "user"]
+        assert "keep the number" in reported[-2]["content"]
+        assert reported[-1]["content"] == "and now?"
         reminder = next(m for m in world.messages(session) if m["meta"].get("origin"))
         assert reminder["meta"]["origin"] == "reminder"
 

@@ -74,22 +74,22 @@ async def test_no_file_is_changed_by_a_name_that_means_several(
     two: list[Path], call: tuple[str, dict[str, Any]]
 ) -> None:
     before = {file: file.read_bytes() for root in two for file in root.rglob("*.*")}
-    (told,) = await run(two, call, looked_at=two[0] / "package.json")
-    assert "backend/" in told
-    assert "frontend/" in told
+    (reported,) = await run(two, call, looked_at=two[0] / "package.json")
+    assert "backend/" in reported
+    assert "frontend/" in reported
     assert {file: file.read_bytes() for root in two for file in root.rglob("*.*")} == before
 
 
 async def test_a_name_that_means_one_file_is_enough(two: list[Path]) -> None:
-    told = await run(
+    reported = await run(
         two,
         edit("only.txt"),
         edit("backend/src/a.ts", "needle"),
         ("propose_file", {"action": "create", "path": "web/new.ts", "content": "x\n"}),
         ("propose_file", {"action": "create", "path": "backend/NEW.md", "content": "x\n"}),
     )
-    assert [one.split(" ")[0] for one in told] == ["What"] * 4
-    assert ["frontend/only.txt" in told[0], "backend/src/a.ts" in told[1]] == [True, True]
+    assert [one.split(" ")[0] for one in reported] == ["What"] * 4
+    assert ["frontend/only.txt" in reported[0], "backend/src/a.ts" in reported[1]] == [True, True]
     assert (two[1] / "web/new.ts").exists()
     assert (two[0] / "NEW.md").exists()
 
@@ -99,11 +99,11 @@ async def test_a_read_takes_what_the_user_looks_at_and_says_so(
     two: list[Path], looked_at: str, chosen: int
 ) -> None:
     names = [f"{name}/package.json" for name in ("backend", "frontend")]
-    (told,) = await run(
+    (reported,) = await run(
         two, ("read_file", {"path": "package.json"}), looked_at=two[0].parent / looked_at / "x.md"
     )
-    assert told.startswith(f"[{names[chosen]} ")
-    assert f"[the same name has: {names[1 - chosen]}]" in told
+    assert reported.startswith(f"[{names[chosen]} ")
+    assert f"[the same name has: {names[1 - chosen]}]" in reported
 
 
 async def test_a_folder_of_several_roots_is_listed_and_searched_in_each(two: list[Path]) -> None:
@@ -173,9 +173,9 @@ async def test_such_a_name_is_never_made(tmp_path: Path, name: str) -> None:
 async def test_a_name_with_a_line_end_is_one_entry(tmp_path: Path) -> None:
     write(tmp_path, {"x\ny.txt": "a\n", "z.txt": "a\n"})
     (tmp_path / os.fsdecode(b"\xff.txt")).write_text("a\n")
-    (told,) = await run([tmp_path], ("list_files", {}))
+    (reported,) = await run([tmp_path], ("list_files", {}))
     cannot = "(cannot be opened: no path can hold such a name)"
-    assert told.split("\n")[1:] == [f"x\\ny.txt {cannot}", "z.txt", f"\\udcff.txt {cannot}"]
+    assert reported.split("\n")[1:] == [f"x\\ny.txt {cannot}", "z.txt", f"\\udcff.txt {cannot}"]
 
 
 HIDDEN: dict[str, str | bytes] = {
@@ -206,8 +206,8 @@ async def test_what_is_named_is_searched_whichever_rule_hides_it(
     tmp_path: Path, search: dict[str, str], expected: list[str]
 ) -> None:
     write(tmp_path, HIDDEN)
-    (told,) = await run([tmp_path], ("search_code", {"query": "needle", **search}))
-    hits = [line.partition(":")[0] for line in told.split("\n")[1:] if not line.startswith("[")]
+    (reported,) = await run([tmp_path], ("search_code", {"query": "needle", **search}))
+    hits = [line.partition(":")[0] for line in reported.split("\n")[1:] if not line.startswith("[")]
     assert hits == expected
 
 
@@ -225,10 +225,10 @@ async def test_an_answer_says_what_was_not_searched(
     write(tmp_path, {**HIDDEN, "made/m.py": "x", "x.bin": b"\0needle", "node_modules/n.js": "x\n"})
     write(tmp_path, {"sjis.c": "日本語\n".encode("shift_jis"), "large.c": ""})
     os.truncate(tmp_path / "large.c", 10_000_001)
-    (told,) = await run([tmp_path], ("search_code", search))
-    assert told.startswith("No matches")
-    assert remark in told
-    assert "name a file or folder as path to look there]" in told
+    (reported,) = await run([tmp_path], ("search_code", search))
+    assert reported.startswith("No matches")
+    assert remark in reported
+    assert "name a file or folder as path to look there]" in reported
 
 
 ROUTES: dict[str, str | bytes] = {

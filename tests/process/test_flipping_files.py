@@ -103,6 +103,6 @@ async def test_no_turn_ends_because_of_it(
                 turn = await world.turn(session, "go")
                 assert turn.stop_reason == "end_turn"
             blocks = [e["block"] for e in world.events() if e["type"] == "block.completed"]
-            told = [one for one in blocks if one["type"] == "tool_result"]
-            assert len(told) == turns * len(CALLS)
+            reported = [one for one in blocks if one["type"] == "tool_result"]
+            assert len(reported) == turns * len(CALLS)
             assert "InternalError" not in str(world.events())

@@ -54,7 +54,7 @@ def changes(world: World, session: SessionFold) -> list[list[tuple[str, str]]]:
     ]
 
 
-def told(world: World, index: int = -1) -> list[str]:
+def reported(world: World, index: int = -1) -> list[str]:
     """The reminders about changed files in a request."""
     contents = [str(message.get("content")) for message in world.asked(index)["messages"]]
     return [content for content in contents if content.startswith("Files that you have read")]
@@ -84,10 +84,10 @@ async def test_typing_in_a_file_that_was_read_is_told_before_the_next_step_once(
         world.editor.type(buffer, LINES.index("1;") + 1, "2")
         await world.client.request("kode/ping", {}, HANG_SECONDS)
         assert changes(world, session) == [[("配置.js", "changed")]]
-        assert told(world) == []
+        assert reported(world) == []
         world.model.release("gate")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
-        (note,) = told(world)
+        (note,) = reported(world)
         assert "-let end = 1;\n+let end = 42;\n" in note
         assert "旧" not in note.split("@@")[0]
         roles = [message["role"] for message in world.asked()["messages"]]
@@ -95,7 +95,7 @@ async def test_typing_in_a_file_that_was_read_is_told_before_the_next_step_once(
         records = [m for m in world.messages(session) if m["meta"].get("origin") == "reminder"]
         assert [len(record["content"]) for record in records] == [1]
         await world.turn(session, "and now?")
-        assert told(world) == [note]  # what was sent stays, and is not said again
+        assert reported(world) == [note]  # what was sent stays, and is not said again
         assert len(changes(world, session)) == 1
         assert session.anomalies == []
 
@@ -112,13 +112,13 @@ async def test_a_closed_file_that_changed_on_disk_is_told_with_the_prompt(projec
         await world.turn(session, "read")
         (project / "plain.py").write_bytes(OTHER.replace("b = 2", "b = 3").encode())
         await world.turn(session, "go on")
-        (note,) = told(world)
+        (note,) = reported(world)
         assert "-b = 2\n+b = 3\n" in note
         assert "配置" not in note
         assert world.asked()["messages"][-1]["content"] == "go on"
         (project / "配置.js").unlink()
         await world.turn(session, "and on")
-        assert "配置.js: it does not exist any more." in told(world)[1]
+        assert "配置.js: it does not exist any more." in reported(world)[1]
         assert changes(world, session) == [[("plain.py", "changed")], [("配置.js", "deleted")]]
 
 
@@ -134,7 +134,7 @@ async def test_a_write_that_leaves_time_and_size_alone_is_noticed(project: Path)
         file.write_bytes(OTHER.replace("b = 2", "b = 9").encode())
         os.utime(file, ns=(just_now, just_now))
         await world.turn(session, "go on")
-        assert "+b = 9" in told(world)[0]
+        assert "+b = 9" in reported(world)[0]
 
 
 async def test_hunks_over_unknown_lines_are_flagged(project: Path) -> None:
@@ -211,7 +211,7 @@ async def test_an_own_edit_is_nobody_elses_change(project: Path, is_open: bool) 
         assert file["sha256"] == sha256(wanted.encode()).hexdigest()
         assert file["lines"] == [{"start": 1, "end": 8}]
         await world.turn(session, "again")
-        assert told(world) == []
+        assert reported(world) == []
         assert changes(world, session) == []
         hunks = [h for c in session.change_sets.values() for h in c.hunks("proposed")]
         assert [hunk.info.get("flags", []) for hunk in hunks] == [[], []]
@@ -254,7 +254,7 @@ async def test_another_sessions_edit_is_somebody_elses(project: Path) -> None:
         await world.turn(writer, "edit")
         await world.decide(only_change_set(writer))
         await world.turn(reader, "go on")
-        assert "+b = 3" in told(world)[0]
+        assert "+b = 3" in reported(world)[0]
         assert changes(world, reader) == [[("plain.py", "changed")]]
         assert changes(world, writer) == []
 
@@ -272,7 +272,7 @@ async def test_credentials_that_came_into_a_file_are_not_told(project: Path) -> 
         world.editor.type(buffer, 0, f"key = '{TOKEN}'\n")
         (project / "配置.js").write_bytes(f"let k = '{TOKEN}'\n".encode())
         await world.turn(session, "go on")
-        (note,) = told(world)
+        (note,) = reported(world)
         assert "plain.py: changed; it holds credentials" in note
         assert "配置.js: it cannot be read any more." in note
         assert TOKEN not in str(world.asked())
@@ -286,7 +286,7 @@ async def test_a_large_change_is_told_by_its_lines(project: Path) -> None:
         await world.turn(session, "read")
         world.editor.type(buffer, len("a = 1\n"), "x = 0 # \x1b[31m\n" * 900)
         await world.turn(session, "go on")
-        (note,) = told(world)
+        (note,) = reported(world)
         assert "plain.py: changed, as it is now, at lines 2-901." in note
         assert len(note) < 1_000
 

@@ -52,9 +52,9 @@ async def test_six_rounds_until_a_flaky_test_passes(tmp_path: Path, prompt: str)
             "not reached in round 5 of 6: `python flaky.py` has not passed" in notices(started)[4]
         )
         assert "reached in round 6: python flaky.py" in notices(started)[5]
-        told = json.dumps(started.asked(-1)["messages"])
-        assert "[The goal] Go on until run_command" in told
-        assert told.count("[The goal, round ") == 5
+        reported = json.dumps(started.asked(-1)["messages"])
+        assert "[The goal] Go on until run_command" in reported
+        assert reported.count("[The goal, round ") == 5
         for before, after in zip(range(11), range(1, 12), strict=True):
             old, new = started.asked(before)["messages"], started.asked(after)["messages"]
             assert new[: len(old)] == old  # the prefix stays

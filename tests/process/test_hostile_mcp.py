@@ -42,18 +42,18 @@ async def flooded(mode: str, home: Path, tmp_path: Path, choice: Any = None) -> 
 
 
 async def test_a_server_that_asks_and_does_not_read_is_stopped(home: Path, tmp_path: Path) -> None:
-    _, told = await flooded("pings", home, tmp_path)
-    assert "asked more than 100 things at once and was stopped" in told
+    _, reported = await flooded("pings", home, tmp_path)
+    assert "asked more than 100 things at once and was stopped" in reported
 
 
 async def test_a_server_that_reads_the_answers_may_ask_on(home: Path, tmp_path: Path) -> None:
-    _, told = await flooded("polite pings", home, tmp_path)
-    assert "2000 answers" in told
+    _, reported = await flooded("polite pings", home, tmp_path)
+    assert "2000 answers" in reported
 
 
 async def test_notes_of_progress_are_as_many_as_a_person_reads(home: Path, tmp_path: Path) -> None:
-    world, told = await flooded("notes", home, tmp_path)
-    assert "0 answers" in told
+    world, reported = await flooded("notes", home, tmp_path)
+    assert "0 answers" in reported
     assert 1 <= frames(world, b'"tool.progress"') < 300
     notes = [event for event in world.events() if event["type"] == "tool.progress"]
     assert not any(CONTROL.search(note["message"]) for note in notes)
@@ -62,8 +62,8 @@ async def test_notes_of_progress_are_as_many_as_a_person_reads(home: Path, tmp_p
 async def test_a_list_that_changes_again_and_again_is_reported_once(
     home: Path, tmp_path: Path
 ) -> None:
-    world, told = await flooded("changes", home, tmp_path)
-    assert "0 answers" in told
+    world, reported = await flooded("changes", home, tmp_path)
+    assert "0 answers" in reported
     assert frames(world, b'"kode/mcp/changed"') < 5
 
 
@@ -82,9 +82,9 @@ async def test_dialogs_come_one_by_one_and_a_few_a_call(
         open_now -= 1
         return ["Yes"] if len(questions) <= replies else []
 
-    _, told = await flooded("dialogs", home, tmp_path, choice)
+    _, reported = await flooded("dialogs", home, tmp_path, choice)
     assert len(questions) == asked
-    assert f"90 answers, {min(replies, 10)} accepted" in told
+    assert f"90 answers, {min(replies, 10)} accepted" in reported
 
 
 async def test_nothing_that_a_server_writes_moves_a_cursor(home: Path, tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ async def test_nothing_that_a_server_writes_moves_a_cursor(home: Path, tmp_path:
         assert [one["uri"] for one in server["resources"]] == ["a://flood"]
         assert [one["name"] for one in server["prompts"]] == ["flood"]
         assert server["stderrTail"]
-        for told in (listed, world.events(), world.asked()["messages"]):
-            assert not any(map(CONTROL.search, strings(told)))
+        for reported in (listed, world.events(), world.asked()["messages"]):
+            assert not any(map(CONTROL.search, strings(reported)))
 
 
 async def test_a_list_is_read_up_to_a_limit(home: Path, tmp_path: Path) -> None:

@@ -79,13 +79,13 @@ async def test_nothing_leaks_runs_or_waits(tmp_path: Path, played: Played) -> No
         async with Pings(world, children(world.pid)[0]) as pings:
             for number in range(-(-len(project.tries) // BATCH)):
                 await world.turn(session, f"go {number}")
-        told = results(world)
+        reported = results(world)
         port = int(world.model.base_url.rpartition(":")[2].partition("/")[0])
         frames = json.dumps(list(world.client.frames), default=str)
         asked = json.dumps([chat.body for chat in world.model.chats])
         home = world.home
         await world.client.close(HANG_SECONDS)
-    check_refusals(project, told)
+    check_refusals(project, reported)
     kept = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     for name, canary in [*project.canaries.items(), ("the environment", secret)]:
         assert canary not in asked, f"{name} reached the model"
@@ -150,12 +150,12 @@ def kind_of(result: dict[str, Any]) -> str:
     return next((kind for kind, words in REFUSALS.items() if re.search(words, said)), "")
 
 
-def check_refusals(project: HostileProject, told: dict[str, dict[str, Any]]) -> None:
-    missing = [one.name for one in project.tries if one.name not in told]
+def check_refusals(project: HostileProject, reported: dict[str, dict[str, Any]]) -> None:
+    missing = [one.name for one in project.tries if one.name not in reported]
     assert missing == [], "calls without a result"
     wrong: list[tuple[str, str, str]] = []
     for one in project.tries:
-        result = told[one.name]
+        result = reported[one.name]
         is_refused, kind = bool(result.get("isError")), kind_of(result)
         wanted = next((kind for name, kind in EXPECTED.items() if re.match(name, one.name)), kind)
         if one.refused not in (None, is_refused) or (is_refused and (not kind or kind != wanted)):
@@ -181,8 +181,8 @@ async def test_opening_a_folder_starts_nothing(trusted: bool, tmp_path: Path) ->
         await world.client.request("kode/doctor", {}, HANG_SECONDS)
         listed = await world.client.request("kode/mcp/list", {}, HANG_SECONDS)
         states = {server["name"]: server["state"] for server in listed["servers"]}
-        told = dict.fromkeys(("planted", "here", "web"), "unapproved")
-        assert states == (told if trusted else {})
+        reported = dict.fromkeys(("planted", "here", "web"), "unapproved")
+        assert states == (reported if trusted else {})
         await world.client.close(HANG_SECONDS)
     assert strangers(read_log(log), 0) == []
     assert not (project.root / "ran").exists()

@@ -186,9 +186,9 @@ async def test_a_lone_surrogate_becomes_a_replacement_character(project: Path) -
         world.editor.type(buffer, 0, "b = '\ud800'\n")
         session = await world.session()
         await world.turn(session, "half \udc00 😀")
-        told = world.asked()["messages"]
-        assert next(m for m in told if m["role"] == "user")["content"] == "half \ufffd 😀"
-        assert "b = '\ufffd'" in told[-1]["content"]
+        reported = world.asked()["messages"]
+        assert next(m for m in reported if m["role"] == "user")["content"] == "half \ufffd 😀"
+        assert "b = '\ufffd'" in reported[-1]["content"]
         assert world.messages(session)[0]["content"][0]["text"] == "half \ufffd 😀"
 
 
@@ -240,8 +240,8 @@ async def test_a_root_that_is_no_uri_is_told(project: Path) -> None:
         report = await world.client.request("kode/doctor", None, HANG_SECONDS)
         assert report["roots"] == []
         assert await world.client.close(HANG_SECONDS) == 0
-        told = f"the folder {project} is not opened: this is no file URI"
-        assert told in world.client.process.stderr_tail
+        reported = f"the folder {project} is not opened: this is no file URI"
+        assert reported in world.client.process.stderr_tail
 
 
 async def test_bad_params_name_their_place(project: Path) -> None:  # W5
@@ -296,10 +296,10 @@ async def test_keys_that_look_like_messages_are_just_data(project: Path) -> None
         command = {"command": "kode.doctor", "arguments": [trap], "params": trap}
         assert await world.client.request("workspace/executeCommand", command, HANG_SECONDS)
         session = await world.session(meta=trap)
-        told = {"koding": True, "kodingContext": json.dumps(trap)}
-        turn = await world.turn(session, json.dumps(trap), meta=trap, options=told)
+        reported = {"koding": True, "kodingContext": json.dumps(trap)}
+        turn = await world.turn(session, json.dumps(trap), meta=trap, options=reported)
         assert turn.stop_reason == "end_turn"
-        assert world.messages(session)[1]["meta"]["options"] == told
+        assert world.messages(session)[1]["meta"]["options"] == reported
 
 
 async def test_two_thousand_requests_get_two_thousand_answers(

@@ -80,9 +80,9 @@ async def test_a_job_sends_scouts_and_keeps_a_plan(config: str) -> None:
         started = await ask(world, "start", config=config, prompt="Where?")
         found = await ended(world, started["runId"])
         assert (found["run"]["status"], found["run"]["finalText"]) == ("completed", "Line 1.")
-        told = str(world.asked()["messages"][-1])
-    assert "It is on line 1." in told
-    assert "unverified" not in told
+        reported = str(world.asked()["messages"][-1])
+    assert "It is on line 1." in reported
+    assert "unverified" not in reported
     planned, scouted = (
         [event for event in found["events"] if event["type"] == kind]
         for kind in ("plan.updated", "scout.ended")
@@ -205,9 +205,9 @@ async def test_a_killed_job_is_read_as_one_that_ended(tmp_path: Path, config: st
     async with sidecar() as world:
         assert (await ask(world, "get", runId=started["runId"]))["run"]["status"] == "failed"
         params = {"sessionId": session_id}
-        told = await world.client.request("kode/session/attach", params, HANG_SECONDS)
-    assert "activeTurnId" not in told
-    assert told["lastTurn"]["stopReason"] == "interrupted"
+        reported = await world.client.request("kode/session/attach", params, HANG_SECONDS)
+    assert "activeTurnId" not in reported
+    assert reported["lastTurn"]["stopReason"] == "interrupted"
 
 
 async def test_a_chat_shows_a_job_and_says_how_to_go_on(tmp_path: Path, config: str) -> None:

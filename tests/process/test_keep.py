@@ -116,7 +116,7 @@ async def test_the_mark_is_there_after_a_crash(tmp_path: Path) -> None:
     async with sidecar([DONE], roots=[tmp_path / "项目"]) as again:
         again.editor.open(tmp_path / "项目" / "a.py")
         params = {"sessionId": session.session_id}
-        told = await again.client.request("kode/session/attach", params, HANG_SECONDS)
-        (changes,) = told["changeSets"]
+        reported = await again.client.request("kode/session/attach", params, HANG_SECONDS)
+        (changes,) = reported["changeSets"]
         (file,) = changes["files"]
         assert [hunk["kept"] for hunk in file["hunks"]] == [True, False]

@@ -54,11 +54,11 @@ async def test_lines_by_number_after_a_read(project: Path) -> None:
 
 
 async def test_a_quote_that_is_not_unique_is_answered_with_its_places(project: Path) -> None:
-    (told,) = await run(
+    (reported,) = await run(
         project, ("propose_edit", {"path": "a.py", "old_str": "return 1", "new_str": "return 2"})
     )
-    assert "occurs 2 times, beginning at lines 2, 6" in told
-    assert "1\tdef f():\n2\t    return 1" in told
+    assert "occurs 2 times, beginning at lines 2, 6" in reported
+    assert "1\tdef f():\n2\t    return 1" in reported
 
 
 async def test_other_shapes_of_an_edit_are_understood(project: Path) -> None:
@@ -91,5 +91,5 @@ async def test_what_an_encoding_lacks_never_becomes_a_hunk(
 ) -> None:
     monkeypatch.setenv("KODE_FILE_ENCODING", "gbk")
     edit = {"path": "gbk.txt", "edits": [{"old": "二\n", "new": "二\n三😀\n"}]}
-    (told,) = await run(project, ("propose_edit", edit))
-    assert "gbk, which has no U+1F600 (😀), in line 3 of the new text" in told
+    (reported,) = await run(project, ("propose_edit", edit))
+    assert "gbk, which has no U+1F600 (😀), in line 3 of the new text" in reported

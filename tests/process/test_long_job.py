@@ -57,18 +57,20 @@ async def test_forty_rounds_end_well(tmp_path: Path) -> None:
 
         assert (turn.stop_reason, worker.round) == ("end_turn", ROUNDS + 1)
         assert (worker.summed_up, first.anomalies, first.gaps) == (1, [], [])
-        told = results(world)
-        checks = [one for one in told if "check.py" in one or "all tests pass" in one]
+        reported = results(world)
+        checks = [one for one in reported if "check.py" in one or "all tests pass" in one]
         assert sum("AssertionError" in one for one in checks) == 2
         assert "all tests pass" in checks[-1]
         assert (project / "shop.py").read_text("utf-8") == FILES["shop.py"].replace("1", "2")
         assert (project / "notes.py").read_text("utf-8") == "DONE = True\n"
-        news = [one for one in worker.told if "new problems" in one]
+        news = [one for one in worker.reported if "new problems" in one]
         assert [one.count("BUGGY is wrong") for one in news] == [1]
-        assert "Mind the notes, 谢谢" in worker.told
-        assert any("shared.py, in the conversation “A second job”" in one for one in worker.told)
+        assert "Mind the notes, 谢谢" in worker.reported
+        assert any(
+            "shared.py, in the conversation “A second job”" in one for one in worker.reported
+        )
         assert (
-            sum("Your plan as it stands:" in one for one in worker.told) == 1
+            sum("Your plan as it stands:" in one for one in worker.reported) == 1
         )  # after the summary
         plans = [e["items"] for e in world.events() if e["type"] == "plan.updated"]
         assert {item["state"] for item in plans[-1]} == {"done"}

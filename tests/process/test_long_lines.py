@@ -38,18 +38,18 @@ async def test_a_long_line_is_read_on(tmp_path: Path) -> None:
 async def test_an_edit_inside_a_long_line_is_reported_shortly(tmp_path: Path) -> None:
     write(tmp_path, {"one.json": LINE})
     edit = {"old": '"k1000": "MIDDLE"', "new": '"k1000": "CENTRE"'}
-    (told,) = await run(tmp_path, ("propose_edit", {"path": "one.json", "edits": [edit]}))
-    assert told.startswith("Proposed")
-    assert '"k1000": "MIDDLE"' in told
-    assert '"k1000": "CENTRE"' in told
-    assert len(told) < 3_000
+    (reported,) = await run(tmp_path, ("propose_edit", {"path": "one.json", "edits": [edit]}))
+    assert reported.startswith("Proposed")
+    assert '"k1000": "MIDDLE"' in reported
+    assert '"k1000": "CENTRE"' in reported
+    assert len(reported) < 3_000
 
 
 async def test_a_match_far_inside_a_line_is_shown(tmp_path: Path) -> None:
     write(tmp_path, {"min.js": "var a=1;" * 200_000 + "needle();" + "b();" * 9_000})
-    (told,) = await run(tmp_path, ("search_code", {"query": "needle", "path": "min.js"}))
-    assert "var a=1;needle();b();" in told
-    assert len(told) < 1_000
+    (reported,) = await run(tmp_path, ("search_code", {"query": "needle", "path": "min.js"}))
+    assert "var a=1;needle();b();" in reported
+    assert len(reported) < 1_000
 
 
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+a\0b\n*** End Patch"
@@ -67,5 +67,5 @@ async def test_a_text_with_a_nul_is_refused(
     tmp_path: Path, call: tuple[str, dict[str, Any]]
 ) -> None:
     write(tmp_path, {"a.txt": "one\n"})
-    (told,) = await run(tmp_path, call)
-    assert "would hold a NUL character" in told
+    (reported,) = await run(tmp_path, call)
+    assert "would hold a NUL character" in reported

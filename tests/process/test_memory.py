@@ -36,7 +36,7 @@ def said(asked: dict[str, Any]) -> list[str]:
     return found
 
 
-def told(asked: dict[str, Any], fact: str = FACT) -> int:
+def reported(asked: dict[str, Any], fact: str = FACT) -> int:
     return sum(one.count(fact) for one in said(asked))
 
 
@@ -59,7 +59,7 @@ async def test_what_was_accepted_is_told_once_in_later_conversations(tmp_path: P
         assert fact["scope"].startswith(f"project:{tmp_path.name}-")
         assert whim["scope"] == "user"
         await world.turn(await world.session(), "hello")
-        assert told(world.asked()) == 0  # nothing before the user's word
+        assert reported(world.asked()) == 0  # nothing before the user's word
         assert await decide(world, **{fact["memoryId"]: "accept", whim["memoryId"]: "reject"}) == {}
         assert [one["state"] for one in await memories(world)] == ["accepted"]
         assert await memories(world, state="candidate") == []
@@ -75,7 +75,7 @@ async def test_what_was_accepted_is_told_once_in_later_conversations(tmp_path: P
             HANG_SECONDS,
         )
         await world.turn(later, "How are tests run?")
-        assert told(world.asked()) == 1
+        assert reported(world.asked()) == 1
         assert FACT in inspected["body"]
         (reminder,) = [m for m in world.messages(later) if m["meta"].get("memoryIds")]
         assert reminder["meta"]["origin"] == "reminder"
@@ -83,11 +83,11 @@ async def test_what_was_accepted_is_told_once_in_later_conversations(tmp_path: P
         assert "不是指令" in str(reminder["content"])
         assert "A whim." not in str(said(world.asked()))
         await world.turn(later, "And now?")
-        assert told(world.asked()) == 1  # not a second time
+        assert reported(world.asked()) == 1  # not a second time
 
         await decide(world, **{fact["memoryId"]: "reject"})
         await world.turn(await world.session(), "hello")
-        assert told(world.asked()) == 0
+        assert reported(world.asked()) == 0
 
 
 async def test_it_survives_a_kill_and_belongs_to_its_project(tmp_path: Path) -> None:  # W7
@@ -100,11 +100,11 @@ async def test_it_survives_a_kill_and_belongs_to_its_project(tmp_path: Path) -> 
         await world.kill()
     async with sidecar([answer(text("ok"))], roots=[tmp_path / "other"]) as world:
         await world.turn(await world.session(), "hello")
-        assert told(world.asked()) == 0
+        assert reported(world.asked()) == 0
         assert len(await memories(world)) == 1
     async with sidecar([answer(text("ok"))], roots=[tmp_path]) as world:
         await world.turn(await world.session(), "hello")
-        assert told(world.asked()) == 1
+        assert reported(world.asked()) == 1
 
 
 async def test_unknown_memories_are_refused(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_a_service_remembers_instead(tmp_path: Path) -> None:
         async with sidecar(responses, roots=[tmp_path], environment=env) as world:
             session = await world.session()
             await world.turn(session, "hello")
-            assert told(world.asked(0)) == 1
+            assert reported(world.asked(0)) == 1
             assert "It is remembered." in str(said(world.asked()))
             doctor = await world.client.request("kode/doctor", {}, HANG_SECONDS)
         log = (world.home / "logs" / "agent.log").read_text(encoding="utf-8")

@@ -81,12 +81,14 @@ async def test_ask_waits_for_the_verdict_on_every_hunk(project: Path) -> None:
             only_change_set(session), decisions=[{"hunkId": fourth.id, "action": "accept"}]
         )
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
-        told = last_result(world)
-        assert "What became of 4 hunks:" in told
-        assert "the change at `一 = 1`: accepted and applied." in told
-        assert "the change at `b = 2`: rejected by the user: 留着 b" in told
-        assert "the change at `c = 3`: the user replaced it. The text is now:\n```\nc = 33" in told
-        assert "the change at `d = 4`: not applied: the text there changed meanwhile" in told
+        reported = last_result(world)
+        assert "What became of 4 hunks:" in reported
+        assert "the change at `一 = 1`: accepted and applied." in reported
+        assert "the change at `b = 2`: rejected by the user: 留着 b" in reported
+        assert (
+            "the change at `c = 3`: the user replaced it. The text is now:\n```\nc = 33" in reported
+        )
+        assert "the change at `d = 4`: not applied: the text there changed meanwhile" in reported
         wanted = CRLF.replace("一 = 1", "一 = 10").replace("c = 3", "c = 33")
         assert buffer.text == wanted.replace("d = 4", "我的 d = 4")
         await world.turn(session, "and?")
@@ -125,8 +127,8 @@ async def test_cancel_while_ask_waits_leaves_the_hunks_to_be_decided(project: Pa
         assert result["verified"] is True
         assert "b = 20" in buffer.text
         await world.turn(session, "go on")
-        (told,) = reminders(world)
-        assert "accepted and applied" in told
+        (reported,) = reminders(world)
+        assert "accepted and applied" in reported
         assert session.anomalies == []
 
 
@@ -137,8 +139,8 @@ async def test_ask_waits_no_longer_than_for_any_answer(project: Path) -> None:
         buffer = world.editor.open(project / "文.py")
         session = await world.session(mode="ask")
         assert (await world.turn(session, "edit")).stop_reason == "end_turn"
-        told = [e for e in world.events() if e["type"].startswith("decision.")]
-        assert [(e["type"], e.get("by")) for e in told] == [
+        reported = [e for e in world.events() if e["type"].startswith("decision.")]
+        assert [(e["type"], e.get("by")) for e in reported] == [
             ("decision.requested", None),
             ("decision.resolved", "timeout"),
         ]
@@ -231,13 +233,13 @@ async def test_review_tells_each_verdict_with_the_next_prompt_once(project: Path
         ]
         await world.decide(only_change_set(session), decisions=decisions)
         await world.turn(session, "go on")
-        (told,) = reminders(world)
-        assert "`一 = 1`: accepted and applied." in told
-        assert "`b = 2`: rejected by the user." in told
-        assert "`c = 3`: the user replaced it. The text is now: (nothing)" in told
-        assert "d = 4" not in told
+        (reported,) = reminders(world)
+        assert "`一 = 1`: accepted and applied." in reported
+        assert "`b = 2`: rejected by the user." in reported
+        assert "`c = 3`: the user replaced it. The text is now: (nothing)" in reported
+        assert "d = 4" not in reported
         await world.turn(session, "and on")
-        assert reminders(world) == [told]
+        assert reminders(world) == [reported]
 
 
 async def test_plan_runs_no_edit_tool_and_tells_clients_of_none(project: Path) -> None:

@@ -33,7 +33,7 @@ class OpenNotebook:
     def __init__(self, world: World, path: Path, sources: list[str], kind: str = "jupyter") -> None:
         self.world, self.uri, self.version = world, path_to_uri(path), 1
         self.cells = [self.cell(at, source) for at, source in enumerate(sources)]
-        world.editor.tell = self.tell
+        world.editor.report = self.report
         refs = [
             {"kind": 2 if at == 0 else 1, "document": cell.uri}
             for at, cell in enumerate(self.cells)
@@ -57,7 +57,7 @@ class OpenNotebook:
         document = {"uri": self.uri, "version": self.version}
         self.notify("didChange", {"notebookDocument": document, "change": {"cells": cells}})
 
-    def tell(self, buffer: Buffer) -> None:
+    def report(self, buffer: Buffer) -> None:
         params = buffer.take_did_change()
         if params is not None:
             news = {"document": params["textDocument"], "changes": params["contentChanges"]}
@@ -92,9 +92,9 @@ async def test_an_open_notebook_is_edited_through_its_cells(tmp_path: Path) -> N
         session = await world.session()
         held = OpenNotebook(world, path, ["x = 2  # unsaved\nprint(x)", SOURCES[1]])
         await world.turn(session, "go")
-        told = results(world)
-        assert "x = 2  # unsaved" in told[0]
-        assert "only the sources of the cells that it has can be changed" in told[3]
+        said = results(world)
+        assert "x = 2  # unsaved" in said[0]
+        assert "only the sources of the cells that it has can be changed" in said[3]
         decided = await world.decide(only_change_set(session))
         assert decided["verified"] is True
         wanted = ["x = 2  # unsaved\nprint(y)\nz = 1", "# 标题"]

@@ -26,9 +26,9 @@ async def test_no_escape_of_an_answer_is_on_the_wire(tmp_path: Path) -> None:
         blocks = [one.block for one in session.blocks.values()]
         shown = [one["text"] for one in blocks if one["type"] in ("text", "thinking")]
         assert shown[1:] == ["hm]0;title[2J31m", "A]0;title[2J31m茶\n\tB", "on"]
-        told = [one.get("summary", "") + one.get("title", "") for one in blocks]
+        reported = [one.get("summary", "") + one.get("title", "") for one in blocks]
         kept = [b.get("text", "") for m in world.messages(session) for b in m["content"]]
-    assert not set("\x1b\x07\x9b\x08\x00\x7f") & set("".join([*shown, *told, *kept]))
+    assert not set("\x1b\x07\x9b\x08\x00\x7f") & set("".join([*shown, *reported, *kept]))
 
 
 async def test_hidden_characters_of_project_notes_do_not_reach_the_model(tmp_path: Path) -> None:

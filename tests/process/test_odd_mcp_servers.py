@@ -62,8 +62,8 @@ async def test_a_server_that_ends_at_a_probe_or_between_calls_serves_each_call(
 ) -> None:
     log = tmp_path / "log"
     server = odd(oddity, log, start_seconds=12 if oddity == "hangs_at_probe" else 30)
-    told, _ = await play(tmp_path, {"odd": server}, [CALL, CALL])
-    assert [one.splitlines()[-1] for one in told] == ["well", "well"]
+    reported, _ = await play(tmp_path, {"odd": server}, [CALL, CALL])
+    assert [one.splitlines()[-1] for one in reported] == ["well", "well"]
     methods = log.read_text(encoding="utf-8").split()
     assert methods.count("start") == started
     assert methods.count("server/discover") == 1, "it is remembered that it does not know this"
@@ -79,21 +79,21 @@ async def test_a_server_that_was_updated_to_the_newer_generation_only_still_serv
         program.write_text(ODD.read_text(encoding="utf-8").replace("sys.argv[1]", repr(oddity)))
         server = {"command": [sys.executable, str(program), "x", str(log)]}
         server |= {"trusted_tools": ["orders"]}
-        told, _ = await play(tmp_path, {"odd": server}, [SEARCH, CALL])
-        assert told[-1].endswith("well"), oddity
+        reported, _ = await play(tmp_path, {"odd": server}, [SEARCH, CALL])
+        assert reported[-1].endswith("well"), oddity
 
 
 @pytest.mark.parametrize("oddity", ["text_id", "float_id", "text_float_id"])
 async def test_an_id_comes_back_as_text_or_as_a_fraction(tmp_path: Path, oddity: str) -> None:
-    told, _ = await play(tmp_path, {"odd": odd(oddity, tmp_path / "log")}, [SEARCH, CALL])
-    assert "tool: orders" in told[0]
-    assert told[1].endswith("well")
+    reported, _ = await play(tmp_path, {"odd": odd(oddity, tmp_path / "log")}, [SEARCH, CALL])
+    assert "tool: orders" in reported[0]
+    assert reported[1].endswith("well")
 
 
 async def test_progress_prolongs_a_call(tmp_path: Path) -> None:
     server = odd("slow", tmp_path / "log", call_seconds=0.8)
-    told, _ = await play(tmp_path, {"odd": server}, [CALL])
-    assert told[0].endswith("well"), "it worked for 2 s, never silent for long"
+    reported, _ = await play(tmp_path, {"odd": server}, [CALL])
+    assert reported[0].endswith("well"), "it worked for 2 s, never silent for long"
 
 
 @pytest.mark.parametrize(
@@ -111,17 +111,17 @@ async def test_a_list_ends_where_nothing_new_comes(
     tmp_path: Path, oddity: str, tools: int, pages: int
 ) -> None:
     log = tmp_path / "log"
-    told, _ = await play(tmp_path, {"odd": odd(oddity, log)}, [SEARCH])
-    names = [line for line in told[0].splitlines() if line.startswith("tool: ")]
+    reported, _ = await play(tmp_path, {"odd": odd(oddity, log)}, [SEARCH])
+    names = [line for line in reported[0].splitlines() if line.startswith("tool: ")]
     assert len(names) == len(set(names)) == tools
     assert log.read_text(encoding="utf-8").split().count("tools/list") <= pages
 
 
 @pytest.mark.parametrize("oddity", ["announces_nothing", "others_refused", "null_fields"])
 async def test_a_tool_is_found_whatever_stands_beside_it(tmp_path: Path, oddity: str) -> None:
-    told, _ = await play(tmp_path, {"odd": odd(oddity, tmp_path / "log")}, [SEARCH, CALL])
-    assert "tool: orders" in told[0]
-    assert told[1].endswith("well")
+    reported, _ = await play(tmp_path, {"odd": odd(oddity, tmp_path / "log")}, [SEARCH, CALL])
+    assert "tool: orders" in reported[0]
+    assert reported[1].endswith("well")
 
 
 GOOD = '{"jsonrpc":"2.0","id":@ID,"result":{"content":[{"type":"text","text":"%s"}]}}'
@@ -153,8 +153,8 @@ async def test_an_answer_that_strict_readers_refuse_is_read_or_fails_at_once(
     tmp_path: Path, line: str, shown: str
 ) -> None:
     began = time.monotonic()
-    told, _ = await play(tmp_path, {"odd": odd("raw", tmp_path / "log", line)}, [CALL])
-    assert shown in told[0]
+    reported, _ = await play(tmp_path, {"odd": odd("raw", tmp_path / "log", line)}, [CALL])
+    assert shown in reported[0]
     assert time.monotonic() - began < SOON
 
 
@@ -181,8 +181,8 @@ async def test_an_answer_that_strict_readers_refuse_is_read_or_fails_at_once(
 async def test_a_result_in_another_shape_reaches_the_model(
     tmp_path: Path, shape: dict[str, Any], shown: str
 ) -> None:
-    told, _ = await play(tmp_path, {"odd": odd("shape", tmp_path / "log", shape)}, [CALL])
-    assert shown in told[0]
+    reported, _ = await play(tmp_path, {"odd": odd("shape", tmp_path / "log", shape)}, [CALL])
+    assert shown in reported[0]
 
 
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
@@ -214,8 +214,8 @@ async def test_a_server_that_failed_is_named_to_the_model_and_once_to_the_user(
         elif way == "fails":
             bad.mode, why = "fails_at_once", "HTTP 503"
         servers = {"shop": entry, "notes": odd("plain", tmp_path / "good")}
-        told, world = await play(tmp_path, servers, [SEARCH, SEARCH])
-    for one in told:
+        reported, world = await play(tmp_path, servers, [SEARCH, SEARCH])
+    for one in reported:
         assert "shop" in one
         assert why in one
         assert "server: notes" in one, "the other one is found all the same"
@@ -230,9 +230,9 @@ async def test_a_server_that_failed_is_named_to_the_model_and_once_to_the_user(
 async def test_a_changed_list_reaches_the_search(tmp_path: Path, oddity: str) -> None:
     again = tool_call("mcp", {"action": "search", "query": "refunds"})
     server = odd(oddity, tmp_path / "log")
-    told, _ = await play(tmp_path, {"odd": server}, [SEARCH, CALL, again])
-    assert "refunds" not in told[0]
-    assert "tool: refunds" in told[2]
+    reported, _ = await play(tmp_path, {"odd": server}, [SEARCH, CALL, again])
+    assert "refunds" not in reported[0]
+    assert "tool: refunds" in reported[2]
 
 
 LOST = {
@@ -265,8 +265,8 @@ async def test_a_lost_session_is_renewed_at_once_and_costs_no_call(
     with bad_server("sessions") as web:
         web.lost = LOST[way]
         entry = {"url": web.url, "trusted_tools": ["go"]}
-        told, _ = await play(tmp_path, {"web": entry}, [go, go, go])
-    assert [one.splitlines()[-1] for one in told] == ["in s1", "in s2", "in s2"]
+        reported, _ = await play(tmp_path, {"web": entry}, [go, go, go])
+    assert [one.splitlines()[-1] for one in reported] == ["in s1", "in s2", "in s2"]
     methods = [method for method, _ in web.asked]
     assert methods.count("initialize") == 2
     assert methods.count("tools/call") == 4, "only the one call that was refused is repeated"
@@ -284,8 +284,8 @@ async def test_a_refused_call_is_not_repeated(tmp_path: Path) -> None:
                 json.dumps({"jsonrpc": "2.0", "id": "@ID", "error": error}).replace('"@ID"', "@ID"),
             )
             entry = {"url": web.url, "trusted_tools": ["go"]}
-            told, _ = await play(tmp_path, {"web": entry}, [go, go])
-        assert words in told[1]
+            reported, _ = await play(tmp_path, {"web": entry}, [go, go])
+        assert words in reported[1]
         assert [method for method, _ in web.asked].count("tools/call") == 2
 
 
@@ -299,7 +299,7 @@ async def test_only_a_slash_at_the_end_of_a_path_is_followed(
         web.other = f"{other.url}/" if place == "other" else place
         web.lost = status, ""
         entry = {"url": web.url, "trusted_tools": ["go"], "headers": {"authorization": "key"}}
-        told, _ = await play(tmp_path, {"web": entry}, [go])
-        assert told[0].endswith("well") == (place == "/mcp/")
-        assert ("a redirect" in told[0]) == (place != "/mcp/")
+        reported, _ = await play(tmp_path, {"web": entry}, [go])
+        assert reported[0].endswith("well") == (place == "/mcp/")
+        assert ("a redirect" in reported[0]) == (place != "/mcp/")
         assert other.asked == []

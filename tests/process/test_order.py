@@ -278,15 +278,15 @@ async def test_no_edit_is_computed_on_an_older_text(project: Path, rng: Random) 
 
 def _edits_on_old_texts(world: World) -> list[int]:
     """Versions of edits below one that was told before a request answered before the edit."""
-    told, known, old = 0, 0, list[int]()
+    reported, known, old = 0, 0, list[int]()
     at_request: dict[int, int] = {}
     for frame in world.client.frames:
         message = frame.message()
         method = message.get("method")
         if method == "textDocument/didChange":
-            told = message["params"]["textDocument"]["version"]
+            reported = message["params"]["textDocument"]["version"]
         elif frame.direction == "out" and method is not None:
-            at_request[message.get("id", 0)] = told
+            at_request[message.get("id", 0)] = reported
         elif method is None and frame.direction == "in":
             known = max(known, at_request[message["id"]])
         elif method == "workspace/applyEdit":

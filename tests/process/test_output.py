@@ -101,9 +101,9 @@ async def test_cancel_reaches_a_process_nobody_reads_from(tmp_path: Path) -> Non
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert turn.stop_reason == "cancelled"
         assert (await world.turn(session, "go on")).stop_reason == "end_turn"
-        told = [m["content"] for m in world.asked()["messages"] if m["role"] == "assistant"]
+        reported = [m["content"] for m in world.asked()["messages"] if m["role"] == "assistant"]
         shown = [m.text for m in session.messages.values() if m.role == "assistant"][:-1]
-        assert told == shown
+        assert reported == shown
         assert breaches(world.client.frames) == []
 
 

@@ -31,8 +31,8 @@ async def test_what_becomes_of_a_patch(tmp_path: Path, case: Patched) -> None:
     async with sidecar(script, roots=[tmp_path]) as world:
         session = await world.session()
         await world.turn(session, "go", mode="auto")
-        told = results(world)[0]
-        assert all(words in told for words in case.refused), told
+        reported = results(world)[0]
+        assert all(words in reported for words in case.refused), reported
         assert bool(session.change_sets) != bool(case.refused)
         if session.change_sets:
             assert only_change_set(session).hunks("applied")

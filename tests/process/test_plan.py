@@ -8,7 +8,7 @@ from tests.support.sidecar import HANG_SECONDS, sidecar
 
 
 def plan(*items: tuple[str, str]) -> dict[str, Any]:
-    return {"items": [{"text": told, "state": state} for told, state in items]}
+    return {"items": [{"text": reported, "state": state} for reported, state in items]}
 
 
 async def test_a_plan_is_told_kept_and_shown_by_its_card(tmp_path: Path) -> None:
@@ -23,22 +23,22 @@ async def test_a_plan_is_told_kept_and_shown_by_its_card(tmp_path: Path) -> None
     async with sidecar(script, roots=[tmp_path], handshake={"trusted": True}) as world:
         session = await world.session(agent="coder")
         await world.turn(session, "go")
-        told = [event for event in world.events() if event["type"] == "plan.updated"]
-        assert [[item["text"] for item in event["items"]] for event in told] == [
+        reported = [event for event in world.events() if event["type"] == "plan.updated"]
+        assert [[item["text"] for item in event["items"]] for event in reported] == [
             ["读 😀菜单", "change it now"],
             ["读 😀菜单", "change it"],
         ]
         calls = [block for block in session.blocks.values() if block.type == "tool_use"]
         assert calls[0].block["title"] == "Plan: 0 of 2 done · 读 😀菜单"
         assert calls[2].block["title"] == "Plan: 1 of 2 done · change it"
-        assert told[0]["blockId"] == calls[0].id
+        assert reported[0]["blockId"] == calls[0].id
         results = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
         assert results[0] == "[>] 读 😀菜单\n[ ] change it now"
         assert "At most one step" in results[1]
         params = {"sessionId": session.session_id}
         await world.client.request("kode/session/detach", params, HANG_SECONDS)
         again = await world.client.request("kode/session/attach", params, HANG_SECONDS)
-        assert again["plan"] == told[1]["items"]
+        assert again["plan"] == reported[1]["items"]
 
 
 async def test_the_small_agent_has_no_plan_to_keep(tmp_path: Path) -> None:  # A5

@@ -93,9 +93,9 @@ async def test_no_change_of_the_surroundings_changes_what_was_sent(project: Path
     for old, new in pairwise(life.bodies):
         check_grows(old, new)
     assert life.notices == []
-    told = texts(life.bodies[-1])[1:]
-    assert [sum(word in one for one in told) for word in ("空格", "No longer there")] == [1, 1]
-    assert "the notes of" in next(one for one in told if "No longer there" in one)
+    reported = texts(life.bodies[-1])[1:]
+    assert [sum(word in one for one in reported) for word in ("空格", "No longer there")] == [1, 1]
+    assert "the notes of" in next(one for one in reported if "No longer there" in one)
     sizes = [len(body["messages"]) for body in life.bodies]
     assert sizes[2] - sizes[1] == 2, "an answer and a prompt, for nothing changed"
 
@@ -130,11 +130,11 @@ async def test_a_model_that_changes_is_announced_with_its_price(project: Path) -
         params = {"sessionId": session.session_id, "model": "kimi-k3"}
         await world.client.request("kode/session/update", params, HANG_SECONDS)
         await world.client.request("kode/ping", {}, HANG_SECONDS)
-        (told,) = notices(world)
+        (reported,) = notices(world)
         found = re.fullmatch(
             r"The model is now kimi-k3, so its host reads about ([\d,]+) tokens of this "
             r"conversation anew, for about (0\.\d+) USD instead of (0\.\d+)\.",
-            told,
+            reported,
         )
         assert found is not None
         tokens = int(found[1].replace(",", ""))
@@ -165,8 +165,8 @@ async def test_the_window_of_the_helper_is_told_once(project: Path) -> None:
         session = await world.session(agent="ide-helper", model=FIXED)
         for n in range(14):
             await world.turn(session, f"prompt {n}")
-        (told,) = notices(world)
-        assert told.startswith("Older messages are no longer sent")
+        (reported,) = notices(world)
+        assert reported.startswith("Older messages are no longer sent")
         assert len(world.asked()["messages"]) == 22, (
             "twenty, the system prompt, and the one before an answer"
         )

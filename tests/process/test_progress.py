@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def told(world: World) -> list[Any]:
+def reported(world: World) -> list[Any]:
     """What the editor was told of progress, between the start and the end of turns."""
     found: list[Any] = []
     for frame in world.client.frames:
@@ -48,10 +48,10 @@ async def test_a_turn_is_a_progress(project: Path) -> None:  # O2
     async with sidecar(responses, roots=[project]) as world:
         session = await world.session()
         turn_id = await world.start(session, "go")
-        await world.watch.until(lambda: (turn_id, "begin") in told(world), HANG_SECONDS)
+        await world.watch.until(lambda: (turn_id, "begin") in reported(world), HANG_SECONDS)
         world.model.release("gate")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
-        assert told(world) == [
+        assert reported(world) == [
             (turn_id, "turn.started"),
             (turn_id, "create"),
             (turn_id, "begin"),
@@ -70,13 +70,13 @@ async def test_its_cancel_button_cancels_that_turn_only(project: Path) -> None: 
     async with sidecar(responses, roots=[project]) as world:
         session = await world.session()
         turn_id = await world.start(session, "go")
-        await world.watch.until(lambda: (turn_id, "begin") in told(world), HANG_SECONDS)
+        await world.watch.until(lambda: (turn_id, "begin") in reported(world), HANG_SECONDS)
         await world.model.reached("gate")
         for token in ("another", 7, turn_id):
             world.client.notify("window/workDoneProgress/cancel", {"token": token})
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert turn.stop_reason == "cancelled"
-        assert told(world)[-2:] == [(turn_id, "end"), (turn_id, "turn.completed")]
+        assert reported(world)[-2:] == [(turn_id, "end"), (turn_id, "turn.completed")]
         world.client.notify("window/workDoneProgress/cancel", {"token": turn_id})
         assert (await world.turn(session, "again")).stop_reason == "end_turn"
 
@@ -108,10 +108,10 @@ async def test_a_token_that_is_agreed_to_after_the_turn_is_closed(project: Path)
         world.client.handle(CREATE, agree_late)
         session = await world.session()
         turn_id = (await world.turn(session, "go")).id
-        assert told(world)[-1] == (turn_id, "turn.completed")
+        assert reported(world)[-1] == (turn_id, "turn.completed")
         over.set()
-        await world.watch.until(lambda: (turn_id, "end") in told(world), HANG_SECONDS)
-        assert told(world)[-2:] == [(turn_id, "begin"), (turn_id, "end")]
+        await world.watch.until(lambda: (turn_id, "end") in reported(world), HANG_SECONDS)
+        assert reported(world)[-2:] == [(turn_id, "begin"), (turn_id, "end")]
 
 
 async def test_a_client_without_progress_is_not_asked(project: Path) -> None:
@@ -119,5 +119,5 @@ async def test_a_client_without_progress_is_not_asked(project: Path) -> None:
     async with sidecar([answer(text("x"))], roots=[project], handshake=capabilities) as world:
         session = await world.session()
         turn = await world.turn(session, "go")
-        assert [kind for _, kind in told(world)] == ["turn.started", "turn.completed"]
+        assert [kind for _, kind in reported(world)] == ["turn.started", "turn.completed"]
         assert turn.stop_reason == "end_turn"

@@ -168,8 +168,8 @@ async def faulty(tmp_path: Path) -> AsyncIterator[tuple[RawHttpServer, World, Se
             session = await world.session()
             await world.turn(session, "warm up")
             yield server, world, session
-        told = [frame.body for frame in world.client.frames if frame.direction == "in"]
-        assert KEY.encode() not in b"".join(told)
+        reported = [frame.body for frame in world.client.frames if frame.direction == "in"]
+        assert KEY.encode() not in b"".join(reported)
         assert KEY not in world.client.process.stderr_tail
         files = [path for path in world.home.rglob("*") if path.is_file()]
         assert any(path.name == "agent.log" for path in files)
@@ -184,11 +184,11 @@ def said(session: SessionFold) -> str:
 
 def waits(world: World, turn_id: str) -> list[dict[str, Any]]:
     return [
-        told
+        reported
         for method, params in notifications(world.client.frames)
         if method == "kode/event"
-        for told in params["events"]
-        if told["type"] == "model.waiting" and told["turnId"] == turn_id
+        for reported in params["events"]
+        if reported["type"] == "model.waiting" and reported["turnId"] == turn_id
     ]
 
 
@@ -252,7 +252,9 @@ async def test_the_editor_hears_that_the_model_is_silent(tmp_path: Path) -> None
         first, second, *_ = waits(world, turn_id)
         assert (first["state"], "seq" in first) == ("silent", False)
         assert second["silentMs"] > first["silentMs"] >= 1000 * float(SILENCE)
-        assert not [told for told in world.journal(session) if told["type"] == "model.waiting"]
+        assert not [
+            reported for reported in world.journal(session) if reported["type"] == "model.waiting"
+        ]
         reports = [
             params["value"].get("message", "")
             for method, params in notifications(world.client.frames)
@@ -262,7 +264,9 @@ async def test_the_editor_hears_that_the_model_is_silent(tmp_path: Path) -> None
 
         server.answers[:] = [HELLO, says(TEXT)]
         again = await world.turn(session, "once more")
-        (retry,) = [told for told in waits(world, again.id) if told["state"] == "retrying"]
+        (retry,) = [
+            reported for reported in waits(world, again.id) if reported["state"] == "retrying"
+        ]
         assert (retry["attempt"], "retryInMs" in retry) == (2, True)
 
 

@@ -101,9 +101,9 @@ async def test_each_turn_may_go_to_another_provider(tmp_path: Path) -> None:  # 
             with pytest.raises(RpcError, match="ANTHROPIC_API_KEY") as refused:
                 await world.turn(session, "to nobody", model="anthropic/claude-opus-5")
             assert refused.value.code == -33014
-        told = [frame.body for frame in world.client.frames if frame.direction == "in"]
+        reported = [frame.body for frame in world.client.frames if frame.direction == "in"]
         for key in (KIMI_KEY, ACME_KEY):
-            assert key.encode() not in b"".join(told)
+            assert key.encode() not in b"".join(reported)
             for path in home.rglob("*"):
                 assert not path.is_file() or key.encode() not in path.read_bytes(), path
         lines = read_jsonl(home / "logs" / "agent.log")

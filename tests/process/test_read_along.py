@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def told(world: World, session_id: str) -> list[Json]:
+def reported(world: World, session_id: str) -> list[Json]:
     """The events of a session that a client was sent, in order."""
     frames = [frame.message() for frame in world.client.frames if frame.direction == "in"]
     params = [frame["params"] for frame in frames if frame.get("method") == "kode/event"]
@@ -99,8 +99,8 @@ async def test_who_reads_sees_it_live_and_may_not_write(project: Path) -> None:
         await caught_up(reader, fold, writer)
         assert final_state(fold) == final_state(await writer.watch.attach(session_id))
         assert fold.anomalies == []
-        stored = [event for event in told(writer, session_id) if "seq" in event]
-        assert told(reader, session_id) == stored
+        stored = [event for event in reported(writer, session_id) if "seq" in event]
+        assert reported(reader, session_id) == stored
         assert not [frame for frame in reader.client.frames if b"$/progress" in frame.body]
 
 
@@ -124,7 +124,7 @@ async def test_a_replay_leads_into_the_stream_and_detach_ends_it(project: Path) 
         await writer.turn(session, "four")
         await caught_up(reader, again, writer)
         assert final_state(again) == final_state(await writer.watch.attach(session.session_id))
-        numbers = [event["seq"] for event in told(reader, session.session_id)]
+        numbers = [event["seq"] for event in reported(reader, session.session_id)]
         assert [one for one in numbers if left < one <= replayed] == []
 
 
@@ -146,7 +146,7 @@ async def test_who_read_takes_over_when_the_writer_has_died(project: Path) -> No
         assert own.turns[turn_id].stop_reason == "interrupted"
         await reader.turn(own, "go on")
         assert final_state(own) == final_state(await reader.watch.attach(session.session_id))
-        numbers = [event["seq"] for event in told(reader, session.session_id)]
+        numbers = [event["seq"] for event in reported(reader, session.session_id)]
         assert numbers == sorted(set(numbers))  # nobody follows it any more
 
 

@@ -33,9 +33,9 @@ async def test_what_the_editor_says_is_passed_on(
         await world.turn(session, "go", mode="auto")
         (hunk,) = only_change_set(session).hunks("conflict")
         assert hunk.info["reason"] == "the editor did not apply it: the buffer is read-only"
-        (told,) = results(world)
-        assert "not applied: the editor did not apply it: the buffer is read-only." in told
-        assert not any(words in told for words in UNTRUE)
+        (reported,) = results(world)
+        assert "not applied: the editor did not apply it: the buffer is read-only." in reported
+        assert not any(words in reported for words in UNTRUE)
         # Once it is writable, the same hunk can be accepted, and has no reason any more.
         world.editor.manners.refuse = None
         await world.decide(
@@ -53,9 +53,9 @@ async def test_an_editor_that_does_nothing_and_says_that_it_did(tmp_path: Path) 
         world.editor.manners.drop_edits = True
         session = await world.session()
         await world.turn(session, "go", mode="auto")
-        (told,) = results(world)
-        assert "but no didChange shows it" in told
-        assert not any(words in told for words in UNTRUE)
+        (reported,) = results(world)
+        assert "but no didChange shows it" in reported
+        assert not any(words in reported for words in UNTRUE)
 
 
 async def test_nothing_is_proposed_below_a_file(tmp_path: Path) -> None:
@@ -71,8 +71,10 @@ async def test_nothing_is_proposed_below_a_file(tmp_path: Path) -> None:
     async with sidecar([answer(*calls), answer(text("ok"))], roots=[tmp_path]) as world:
         session = await world.session()
         await world.turn(session, "go")
-        told = results(world)
-        assert all("f.txt is a file, so nothing can be below it" in one for one in told[:3]), told
-        assert "new is a file, so nothing can be below it" in told[4]
+        reported = results(world)
+        assert all("f.txt is a file, so nothing can be below it" in one for one in reported[:3]), (
+            reported
+        )
+        assert "new is a file, so nothing can be below it" in reported[4]
         (hunk,) = only_change_set(session).hunks("proposed")
         assert hunk.info["path"] == "new"

@@ -44,15 +44,15 @@ async def test_what_is_true_is_found_and_what_is_invented_is_not(project: Path) 
     model = reviewing_model(reviews(), lambda _: listed, refuted=("Refutable",))
     async with sidecar(model=model, roots=[project]) as world:
         session = await world.session(agent="reviewer")
-        told = await review(world, session)
+        said = await review(world, session)
         (found,) = recorded(world, session)
         assert (found.id, found.title, found.severity) == ("f1", FAULT["title"], "error")
         assert (found.start_line, found.end_line, found.unconfirmed) == (3, 3, False)
-        assert told.startswith("1 finding (1 error)")
+        assert said.startswith("1 finding (1 error)")
         for line in ("3 not in the text", "1 reported twice", "1 a matter of taste", "1 refuted"):
-            assert f"[dropped: {line}]" in told
+            assert f"[dropped: {line}]" in said
         assert not any(
-            title in told for title in ("Invented", "Wrong file", "Outside", "Refutable")
+            title in said for title in ("Invented", "Wrong file", "Outside", "Refutable")
         )
         assert session.anomalies == []
 
@@ -67,9 +67,9 @@ async def test_five_hundred_findings_are_cut_and_counted(project: Path) -> None:
     model = reviewing_model(reviews(), lambda _: listed)
     async with sidecar(model=model, roots=[project]) as world:
         session = await world.session(agent="reviewer")
-        told = await review(world, session)
+        said = await review(world, session)
         assert len(recorded(world, session)) == 50
-        assert "[dropped: 450 beyond the limit of 50]" in told
+        assert "[dropped: 450 beyond the limit of 50]" in said
 
 
 @pytest.mark.parametrize("reply", ["It all looks fine to me.", None])
@@ -77,10 +77,10 @@ async def test_what_no_reader_reported_on_is_named(project: Path, reply: str | N
     model = reviewing_model(reviews(), lambda _: reply)
     async with sidecar(model=model, roots=[project]) as world:
         session = await world.session(agent="reviewer")
-        told = await review(world, session)
+        said = await review(world, session)
         assert recorded(world, session) == []
-        assert told.startswith("0 findings; 1 files not looked at")
-        assert "[not looked at: app.py: The scout ended without a report" in told
+        assert said.startswith("0 findings; 1 files not looked at")
+        assert "[not looked at: app.py: The scout ended without a report" in said
 
 
 async def test_dismissed_fixed_and_new_at_the_next_review(project: Path) -> None:
@@ -106,14 +106,14 @@ async def test_dismissed_fixed_and_new_at_the_next_review(project: Path) -> None
         assert await review(world, session) == "f2 is dismissed."
         text_now = "# more\n\n" + AFTER.replace("len(items) - 1", "len(items)")
         (project / "app.py").write_bytes(text_now.encode())
-        told = await review(world, session)
+        said = await review(world, session)
         fixed, dismissed = recorded(world, session)
         assert (fixed.state, fixed.news) == ("fixed", "fixed")
         assert (dismissed.state, dismissed.reason) == ("dismissed", "we round later")
         assert dismissed.start_line == 7
         assert "app.py:7 Never rounds (we round later)" in prompts[1]
-        assert told.startswith("0 findings; 1 fixed")
-        assert "Never rounds" not in told
+        assert said.startswith("0 findings; 1 fixed")
+        assert "Never rounds" not in said
 
 
 async def test_notes_for_reviews_reach_readers_of_trusted_folders_only(project: Path) -> None:
@@ -123,8 +123,8 @@ async def test_notes_for_reviews_reach_readers_of_trusted_folders_only(project: 
         async with sidecar(model=model, roots=[project], handshake={"trusted": trusted}) as world:
             await review(world, await world.session(agent="reviewer"))
         seen = [str(chat.body["messages"][0]["content"]) for chat in model.chats]
-        told = [("Mind the teapots." in system) for system in seen]
-        assert told == [trusted] * len(seen)
+        said = [("Mind the teapots." in system) for system in seen]
+        assert said == [trusted] * len(seen)
         assert len(seen) == 4
 
 
@@ -139,10 +139,10 @@ async def test_many_files_are_read_in_parts_side_by_side(project: Path) -> None:
 
     async with sidecar(model=reviewing_model(reviews(), reports), roots=[project]) as world:
         session = await world.session(agent="reviewer")
-        told = await review(world, session)
+        said = await review(world, session)
         assert len(titles) == 6
-        assert told.startswith("0 findings")
-        assert "not looked at" not in told
+        assert said.startswith("0 findings")
+        assert "not looked at" not in said
         assert {scout.state for scout in session.scouts.values()} == {"done"}
 
 

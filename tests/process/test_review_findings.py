@@ -35,8 +35,8 @@ async def listed(world: World, session: SessionFold) -> list[dict[str, Any]]:
 
 def is_saved(world: World) -> bool:
     """Whether the end of a review was reported."""
-    told = [one for one in world.events() if one["type"] == "review.updated"]
-    return any(not one.get("running") for one in told)
+    said = [one for one in world.events() if one["type"] == "review.updated"]
+    return any(not one.get("running") for one in said)
 
 
 async def test_clients_get_findings_and_decide_on_them(project: Path) -> None:

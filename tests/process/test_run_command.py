@@ -190,8 +190,8 @@ async def test_exit_codes_and_what_is_shown(tmp_path: Path) -> None:
     newest = listed.out.split()[0]
     shown = await kode("runs", "show", newest, cwd=tmp_path)
     assert "failed in step config" in shown.out
-    told = await kode("runs", "list", "--json", cwd=tmp_path)
-    rows = [json.loads(line) for line in told.out.splitlines()]
+    reported = await kode("runs", "list", "--json", cwd=tmp_path)
+    rows = [json.loads(line) for line in reported.out.splitlines()]
     assert [row["governance"] for row in rows] == ["blocked", "incomplete", "passed"]
     shown = await kode("runs", "show", rows[0]["sandbox_root"], "--json", cwd=tmp_path)
     assert shown.json == rows[0]

@@ -22,12 +22,12 @@ async def test_trust_and_settings_can_change_while_it_runs(tmp_path: Path) -> No
         await world.turn(session, "one")
         assert "in verse" in str(world.asked()["messages"][0])
         assert await asked(world, "kode/workspace/setTrust", trusted=False) == {}
-        told = await asked(world, "kode/settings/update", mode="plan", fileEncoding="gbk")
-        assert (told["mode"], told["fileEncoding"]) == ("plan", "gbk")
+        reported = await asked(world, "kode/settings/update", mode="plan", fileEncoding="gbk")
+        assert (reported["mode"], reported["fileEncoding"]) == ("plan", "gbk")
         await world.turn(session, "two")
-        told = str(world.asked()["messages"][1:])
-        assert f"No longer there: the notes of {tmp_path}" in told
-        assert "in verse" not in told
+        reported = str(world.asked()["messages"][1:])
+        assert f"No longer there: the notes of {tmp_path}" in reported
+        assert "in verse" not in reported
         fold = await asked(world, "kode/session/get", sessionId=session.session_id)
         assert fold["session"]["mode"] == "plan"
         new = await asked(world, "kode/session/new")
@@ -57,11 +57,11 @@ async def test_how_hard_a_model_thinks_is_the_turns_word_or_else_the_sessions(
 
 async def test_who_has_a_key_is_told_and_no_key(tmp_path: Path) -> None:
     async with sidecar(roots=[tmp_path]) as world:
-        told = (await asked(world, "kode/auth/status"))["providers"]
-        kimi = next(one for one in told if one["default"])
+        reported = (await asked(world, "kode/auth/status"))["providers"]
+        kimi = next(one for one in reported if one["default"])
         assert kimi["ready"] is True
         assert kimi["variables"][0] == "KIMI_API_KEY"
-        without = [one for one in told if not one["ready"]]
+        without = [one for one in reported if not one["ready"]]
         assert {one["error"]["code"] for one in without} == {"AuthRequired"}
         assert all(one["variables"] for one in without)
         assert {"anthropic", "deepseek", "qwen", "glm"} <= {one["name"] for one in without}
@@ -80,8 +80,8 @@ async def test_a_key_that_the_editor_hands_over_counts_at_the_next_start(tmp_pat
     model = ModelServer(Recording((answer(text("hello")),)), paced=False, require_key=True)
     async with sidecar(roots=[tmp_path], environment=environment, model=model) as world:
         assert (await kimi(world))["ready"]
-        told = await asked(world, "kode/session/attach", sessionId=session.session_id)
-        session = world.watch.session(session.session_id, told["seq"])
+        reported = await asked(world, "kode/session/attach", sessionId=session.session_id)
+        session = world.watch.session(session.session_id, reported["seq"])
         assert (await world.turn(session, "Hi")).stop_reason == "end_turn"
         kept = [path for path in world.home.rglob("*") if path.is_file()]
         assert kept
@@ -90,8 +90,8 @@ async def test_a_key_that_the_editor_hands_over_counts_at_the_next_start(tmp_pat
 
 
 async def kimi(world: World) -> Any:
-    told = (await asked(world, "kode/auth/status"))["providers"]
-    return next(one for one in told if one["default"])
+    reported = (await asked(world, "kode/auth/status"))["providers"]
+    return next(one for one in reported if one["default"])
 
 
 async def test_without_a_folder_the_user_hears_it_and_open_buffers_are_read(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ async def test_a_client_of_the_version_before_has_a_working_session(tmp_path: Pa
                     await asked(world, "initialize", **params)
                 assert refused.value.data["supportedVersions"] == ["1.0", "0.9"]
             else:
-                told = await asked(world, "initialize", **params)
-        assert told["capabilities"]["experimental"]["kode"]["protocolVersion"] == "0.9"
+                reported = await asked(world, "initialize", **params)
+        assert reported["capabilities"]["experimental"]["kode"]["protocolVersion"] == "0.9"
         world.client.notify("initialized", {})
         session = await world.session()
         await world.turn(session, "Hi")

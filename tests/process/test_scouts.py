@@ -97,10 +97,10 @@ async def test_five_scouts_explore_at_once_and_report_in_task_order(project: Pat
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         assert turn.stop_reason == "end_turn"
 
-        told = scout_events(world, session)
-        first_end = next(i for i, (_, state) in enumerate(told) if state == "done")
-        assert {title for title, state in told[:first_end] if state == "running"} == set(FIVE)
-        assert [title for title, state in told if state == "done"] == list(reversed(FIVE))
+        reported = scout_events(world, session)
+        first_end = next(i for i, (_, state) in enumerate(reported) if state == "done")
+        assert {title for title, state in reported[:first_end] if state == "running"} == set(FIVE)
+        assert [title for title, state in reported if state == "done"] == list(reversed(FIVE))
 
         reports = reports_in(world, session)
         assert [one["title"] for one in reports] == list(FIVE)
@@ -158,8 +158,8 @@ async def test_what_scouts_use_is_the_turns(project: Path) -> None:  # D5
     async with sidecar(roots=[project]) as world:
         for access in ("read", "write"):  # a later process knows it, too
             params = {"sessionId": session.session_id, "access": access}
-            told = await world.client.request("kode/session/attach", params, HANG_SECONDS)
-            assert told["usage"] == turn.result["usage"]
+            reported = await world.client.request("kode/session/attach", params, HANG_SECONDS)
+            assert reported["usage"] == turn.result["usage"]
 
 
 async def test_six_tasks_in_one_call_are_refused_with_a_message(project: Path) -> None:  # D2
@@ -347,14 +347,14 @@ async def test_each_scout_is_a_progress(project: Path) -> None:  # D8
             begin = next(value for token, value in values if token == scout.id)
             assert begin["title"] == f"kode: {scout.title}"
             assert begin["cancellable"] is False
-        told = [e for e in world.events() if e["type"] == "tool.progress"]
-        assert [(e["completed"], e["total"]) for e in told] == [(0, 2), (1, 2), (2, 2)]
+        reported = [e for e in world.events() if e["type"] == "tool.progress"]
+        assert [(e["completed"], e["total"]) for e in reported] == [(0, 2), (1, 2), (2, 2)]
 
 
 def progress(world: World) -> list[tuple[str, dict[str, Any]]]:
     frames = [frame.message() for frame in world.client.frames if frame.direction == "in"]
-    told = [frame["params"] for frame in frames if frame.get("method") == "$/progress"]
-    return [(params["token"], params["value"]) for params in told]
+    reported = [frame["params"] for frame in frames if frame.get("method") == "$/progress"]
+    return [(params["token"], params["value"]) for params in reported]
 
 
 def begun(world: World) -> Sequence[str]:

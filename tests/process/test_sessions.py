@@ -249,23 +249,23 @@ async def test_large_texts_travel_as_their_head_and_are_kept_whole(project: Path
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         await world.turn(session, "长" * 1000)
         shown = [m.message() for m in world.client.frames if m.direction == "in"]
-        (told,) = [
+        (reported,) = [
             event["block"]
             for frame in shown
             if frame.get("method") == "kode/event"
             for event in frame["params"]["events"]
             if event["type"] == "block.completed" and event["block"]["type"] == "tool_result"
         ]
-        (short,) = told["content"]
+        (short,) = reported["content"]
         # The records and the model have it whole.
         (whole,) = world.messages(session)[2]["content"][0]["content"]
         assert [m["content"] for m in world.asked(1)["messages"] if m["role"] == "tool"] == [
             whole["text"]
         ]
         journalled = [e for e in world.journal(session) if e["type"] == "block.completed"]
-        assert [e["block"]["content"] for e in journalled if e["block"]["id"] == told["id"]] == [
-            [whole]
-        ]
+        assert [
+            e["block"]["content"] for e in journalled if e["block"]["id"] == reported["id"]
+        ] == [[whole]]
         data = whole["text"].encode()
         assert (short["blob"]["bytes"], short["blob"]["sha256"]) == (
             len(data),
@@ -358,8 +358,8 @@ async def test_a_head_that_could_not_be_saved_is_as_before(tmp_path: Path) -> No
         broken.unlink()
         got = await ask(world, "session/get", **where)
         assert got["session"]["title"] == "before"
-        told = [one for one in world.events() if one["type"] == "session.updated"]
-        assert told[-1]["title"] == "before", "what was told is taken back"
+        reported = [one for one in world.events() if one["type"] == "session.updated"]
+        assert reported[-1]["title"] == "before", "what was told is taken back"
         await world.turn(session, "second")
         assert [one["role"] for one in world.asked()["messages"]][-3:] == [
             "user",

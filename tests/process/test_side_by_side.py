@@ -43,16 +43,16 @@ async def test_each_session_hears_what_the_other_changed_in_the_same_folder(
         await world.turn(first, "Read it, please")
         await world.turn(second, "Prices 😀\nup")
         await world.turn(first, "Now change n")
-        told = said_to(world)[-2]
-        assert "- shared.py (in the conversation “Prices 😀” with the same user):\n" in told
-        assert "-价 = 1\n+价 = 100\n" in told
-        assert "that you have not read:\n- other.py, in the conversation “Prices 😀”" in told
+        reported = said_to(world)[-2]
+        assert "- shared.py (in the conversation “Prices 😀” with the same user):\n" in reported
+        assert "-价 = 1\n+价 = 100\n" in reported
+        assert "that you have not read:\n- other.py, in the conversation “Prices 😀”" in reported
         (buffer,) = (one for one in world.editor.buffers if one.uri.endswith("shared.py"))
         assert buffer.text == "价 = 100\r\nn = 3\r\n"
         await world.turn(first, "And?")
         assert said_to(world)[-1:] == ["And?"]
-        assert "Prices" not in said_to(world)[-2] or said_to(world)[-2] == told
+        assert "Prices" not in said_to(world)[-2] or said_to(world)[-2] == reported
         await world.turn(second, "What now?")
-        heard = said_to(world)[-2]
-        assert "- shared.py (in the conversation “Read it, please” with the same user):" in heard
-        assert "+n = 3" in heard
+        received = said_to(world)[-2]
+        assert "- shared.py (in the conversation “Read it, please” with the same user):" in received
+        assert "+n = 3" in received

@@ -71,8 +71,10 @@ async def test_a_model_loads_a_skill_and_one_of_its_files(home: Path, tmp_path: 
         write_skill(home / "skills", "later")
         await world.turn(session, "and now?")
         assert system(world.asked()) == system(world.asked(0))
-        told = [str(message.get("content")) for message in world.asked()["messages"]]
-        assert "`later`" in next(one for one in told if one.startswith("What follows has changed"))
+        reported = [str(message.get("content")) for message in world.asked()["messages"]]
+        assert "`later`" in next(
+            one for one in reported if one.startswith("What follows has changed")
+        )
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -110,7 +110,7 @@ def test_the_table_lists_what_is_played() -> None:
 
 
 async def test_pings_and_cancel_are_answered_in_each_place(tmp_path: Path, played: Played) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     async with hostile_world(tmp_path) as (world, model):
         for place in PLACES:
             async with Pings(world) as pings:
@@ -121,13 +121,13 @@ async def test_pings_and_cancel_are_answered_in_each_place(tmp_path: Path, playe
                 took, worked = perf_counter() - asked, pings.work() - worked
                 turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
             assert turn.stop_reason == ("cancelled" if answered["cancelled"] else "end_turn")
-            told.append(
+            reported.append(
                 f"{place}: cancel {took * 1000:.0f} ms (worked {worked * 1000:.0f}); {pings}"
             )
-            assert worked < MOST_CANCEL_SECONDS, told[-1]
-            assert percentile(pings.worked) < MOST_PING_SECONDS, told[-1]
+            assert worked < MOST_CANCEL_SECONDS, reported[-1]
+            assert percentile(pings.worked) < MOST_PING_SECONDS, reported[-1]
     played(len(PLACES), "slow places with pings and cancel")
-    print("\n".join(told))  # noqa: T201
+    print("\n".join(reported))  # noqa: T201
 
 
 async def end_of_input(world: World) -> None:

@@ -187,16 +187,16 @@ async def assert_nothing_lost(world: World, talk: Talk) -> None:
     added = [event for event in world.events() if event["type"] == "message.added"]
     turn_of = {event["messageId"]: event["turnId"] for event in added}
     said = {message.text: turn_of[message.id] for message in session.messages.values()}
-    told = user_texts(world.asked())
+    reported = user_texts(world.asked())
     for words, turn_id, call in talk.steers:
         await asyncio.wait([call.answer])
         refused = call.answer.exception()
         if refused is not None:
             assert isinstance(refused, RpcError)
             assert refused.code in (-33004, -33005)
-            assert words not in told
+            assert words not in reported
             continue
-        assert told.count(words) == 1
+        assert reported.count(words) == 1
         assert said[words] == turn_id
         asked = [user_texts(c.body) for c in world.model.chats if words in user_texts(c.body)]
         in_its_turn = f"turn {turns.index(turn_id) + 1}" not in asked[0]

@@ -106,8 +106,8 @@ async def recorded(folder: Path, http: BadServer) -> Stranger:
     servers = {"raw": {**raw, **trusted}, "web": {**web, **trusted}}
     commands = {"run": "list", "allow": ["python"], "environment": []}
     memory = {"memory_mode": "external", "memory_url": http.url, "memory_key": MEMORY_KEY}
-    told = {"mcp": servers, "commands": commands, **memory}
-    config.write_text(json.dumps(told), encoding="utf-8")
+    reported = {"mcp": servers, "commands": commands, **memory}
+    config.write_text(json.dumps(reported), encoding="utf-8")
     (folder / "home" / "mcp").mkdir(parents=True)
     locked = ServerConfig("web", url=http.url, headers={"x-key": TOKEN})
     token = Token(access_token=LETS_IN)
@@ -135,11 +135,11 @@ async def recorded(folder: Path, http: BadServer) -> Stranger:
     ) as world:
         session = await world.session(agent="coder", mode="auto", model="kimi-k2.6")
         await world.turn(session, "go")
-        told = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
-        assert "it ran with None" in told[0], told
-        assert told[1].endswith("42"), told
-        assert told[2].endswith("well"), told
-        assert "go.py" in told[3], told
+        reported = [m["content"] for m in world.asked()["messages"] if m["role"] == "tool"]
+        assert "it ran with None" in reported[0], reported
+        assert reported[1].endswith("42"), reported
+        assert reported[2].endswith("well"), reported
+        assert "go.py" in reported[3], reported
         grown = [frame.body for frame in world.client.frames if b'"kode/delta"' in frame.body]
         assert any(b"it ran with" in body for body in grown)  # while it ran
     assert found.touched.exists()

@@ -87,14 +87,14 @@ async def test_steering_and_older_prompts_stay_until_there_is_no_room(project: P
         await world.turn(session, "old " * 6_000)
         await world.turn(session, "remember: blue")
         await world.turn(session, "go on")
-        (told,) = compactions(world)
+        (reported,) = compactions(world)
         last = [str(message["content"]) for message in bodies(world)[-1]["messages"]]
         assert "remember: blue" in last
         assert not any("old old" in one for one in last)
         assert codes(world).count("LeftOut") == 1
         left_out = next(one for one in world.events() if one.get("code") == "LeftOut")
         assert left_out["message"].startswith("1 older messages of yours are only in the summary")
-        assert told["tokensAfter"] < WINDOW
+        assert reported["tokensAfter"] < WINDOW
 
 
 CUT = answer(text("# Task\nhalf of"), finish="length")
@@ -180,8 +180,8 @@ async def test_the_numbers_told_are_those_of_the_next_request(project: Path) -> 
         session = await world.session(agent="coder", model="kimi-k2.6")
         await world.turn(session, "read", mode="plan")
         params = {"sessionId": session.session_id}
-        told = await world.client.request("kode/context/compact", params, HANG_SECONDS)
+        reported = await world.client.request("kode/context/compact", params, HANG_SECONDS)
         shown = await world.client.request(
             "kode/context/inspect", {**params, "mode": "plan"}, HANG_SECONDS
         )
-        assert abs(shown["tokens"] - told["tokensAfter"]) <= 0.02 * shown["tokens"] + 120
+        assert abs(shown["tokens"] - reported["tokensAfter"]) <= 0.02 * shown["tokens"] + 120

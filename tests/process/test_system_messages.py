@@ -68,12 +68,12 @@ async def three_turns(
             write_skill(skills, "greeting", "Say 你好.\n")
         assert "a = 2" in json.dumps(world.events())
         assert "Say 你好." in json.dumps(world.asked(), ensure_ascii=False)
-        told = [one["message"] for one in world.events() if one.get("code") == "ReadAnew"]
-        return asked(world), told
+        reported = [one["message"] for one in world.events() if one.get("code") == "ReadAnew"]
+        return asked(world), reported
 
 
 async def test_tools_that_come_later_leave_the_prefix_alone(project: Path, tmp_path: Path) -> None:
-    bodies, told = await three_turns(project, settings(tmp_path, late_tools=True))
+    bodies, reported = await three_turns(project, settings(tmp_path, late_tools=True))
     assert [body["tools"] for body in bodies] == [bodies[0]["tools"]] * 6
     assert "propose_edit" in names(bodies[0]["tools"]), "all modes have the same tools"
     plan, work = bodies[0]["messages"], bodies[1]["messages"]
@@ -85,18 +85,18 @@ async def test_tools_that_come_later_leave_the_prefix_alone(project: Path, tmp_p
     assert [body["messages"].count(came) for body in bodies] == [0, 1, 1, 1, 1, 1]
     for old, new in pairwise(bodies):
         assert new["messages"][: len(old["messages"])] == old["messages"]
-    assert told == []
+    assert reported == []
 
 
 async def test_other_models_get_them_before_the_conversation_and_the_user_the_price(
     project: Path, tmp_path: Path
 ) -> None:
-    bodies, told = await three_turns(project, settings(tmp_path))
+    bodies, reported = await three_turns(project, settings(tmp_path))
     assert "load_skill" not in names(bodies[0]["tools"])
     assert bodies[1]["tools"][:-1] == bodies[0]["tools"]
     assert [names(body["tools"][-1:]) for body in bodies[1:]] == [{"load_skill"}] * 5
     assert not any("tools" in one for body in bodies for one in body["messages"])
-    (message,) = told
+    (message,) = reported
     assert message.startswith("There are new tools (load_skill), so its host reads about ")
     assert re.search(r"anew, for about 0\.\d+ USD instead of 0\.\d+\.$", message)
 

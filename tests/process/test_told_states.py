@@ -14,9 +14,9 @@ async def test_what_a_session_is_comes_unasked(tmp_path: Path) -> None:
         new = await world.client.request(
             "kode/session/new", {"mode": "plan", "title": "T"}, HANG_SECONDS
         )
-        told = new["session"]
-        assert (told["mode"], told["title"], told["draft"]) == ("plan", "T", "")
-        assert told["model"]
+        reported = new["session"]
+        assert (reported["mode"], reported["title"], reported["draft"]) == ("plan", "T", "")
+        assert reported["model"]
         session = world.watch.session(new["sessionId"], new["seq"])
         update = {"sessionId": session.session_id, "draft": "half a th"}
         await world.client.request("kode/session/update", update, HANG_SECONDS)

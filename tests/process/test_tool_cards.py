@@ -62,8 +62,8 @@ async def test_every_call_says_what_it_is_and_hunks_and_questions_name_it(tmp_pa
         results = [block for block in results if block["type"] == "tool_result"]
         whole = [read, outside, search, wrong, unknown, first, second, patch]
         assert {one["callBlockId"] for one in results} == {one["id"] for one in whole}
-        told = [event for event in events if event["type"] == "changeSet.updated"]
-        hunks = [hunk for event in told for file in event["files"] for hunk in file["hunks"]]
+        reported = [event for event in events if event["type"] == "changeSet.updated"]
+        hunks = [hunk for event in reported for file in event["files"] for hunk in file["hunks"]]
         by_call = [hunk["blockId"] for hunk in hunks if "oldText" in hunk]
         assert by_call == [first["id"], patch["id"]]  # nobody allowed the second
         asked = [event for event in events if event["type"].startswith("permission.")]

@@ -113,14 +113,14 @@ async def test_a_prompt_calls_a_verb_with_words_and_files(tmp_path: Path) -> Non
         session = await world.session()
         said = '/port "two words" $2 @b.py @.env'
         await world.turn(session, said)
-        told, prompt = prompts(world.asked())
+        reported, prompt = prompts(world.asked())
         assert prompt == said
-        assert 'Port two words to $2: "two words" $2 @b.py @.env.' in told
-        assert "a.py:\n     1\ta = 1" in told
-        assert "b.py:\n     1\tb = 2" in told
-        assert ".env is not shown" in told
-        assert "secret-thing" not in told
-        assert "Nothing was run here" in told
+        assert 'Port two words to $2: "two words" $2 @b.py @.env.' in reported
+        assert "a.py:\n     1\ta = 1" in reported
+        assert "b.py:\n     1\tb = 2" in reported
+        assert ".env is not shown" in reported
+        assert "secret-thing" not in reported
+        assert "Nothing was run here" in reported
         assert "planning only" in str(world.asked()["messages"])  # mode: plan, for this turn
         await world.turn(session, "/usr/bin is not a verb")
         *changed, prompt = prompts(world.asked())
@@ -155,9 +155,9 @@ async def test_a_verb_gets_the_selection_of_the_editor(tmp_path: Path) -> None:
         chosen = {"start": {"line": 1, "character": 0}, "end": {"line": 2, "character": 0}}
         world.client.notify("kode/editor/didChangeContext", {"uri": uri, "selection": chosen})
         await world.turn(session, "/explain why")
-        told, _ = prompts(world.asked())
-        assert "The user's selection, a.py, lines 2 to 2:\n     2\ttwo = 2" in told
-        assert "Explain this code" in told
+        reported, _ = prompts(world.asked())
+        assert "The user's selection, a.py, lines 2 to 2:\n     2\ttwo = 2" in reported
+        assert "Explain this code" in reported
         cursor = {"start": {"line": 2, "character": 1}, "end": {"line": 2, "character": 1}}
         world.client.notify("kode/editor/didChangeContext", {"uri": uri, "selection": cursor})
         await world.turn(session, "/explain")
@@ -171,9 +171,9 @@ async def test_a_skill_is_called_by_its_name(tmp_path: Path) -> None:
     async with sidecar([answer(text("ok"))], roots=[tmp_path]) as world:
         assert "greeting" in names(await verbs(world))
         await world.turn(await world.session(), "/greeting Lin")
-        told, _ = prompts(world.asked())
-        assert "The user called the skill `/greeting`" in told
-        assert "Greet Lin." in told
+        reported, _ = prompts(world.asked())
+        assert "The user called the skill `/greeting`" in reported
+        assert "Greet Lin." in reported
 
 
 async def test_one_new_file_is_in_the_menu_of_every_door(tmp_path: Path) -> None:

@@ -39,5 +39,5 @@ async def test_a_full_context_that_is_summed_up_is_a_wait_of_its_own(tmp_path: P
         await world.turn(session, "read")
         await world.turn(session, "go on")
         assert any(map(is_question, bodies(world)))
-        told = [one for one in world.events() if one["type"] == "model.waiting"]
-        assert [one["state"] for one in told][:1] == ["compacting"]
+        reported = [one for one in world.events() if one["type"] == "model.waiting"]
+        assert [one["state"] for one in reported][:1] == ["compacting"]

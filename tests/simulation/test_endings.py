@@ -24,24 +24,24 @@ ENDINGS = {
     "an undo in vain, and another that the user's key hides": Ending(
         "plain",
         "А one;Б two",
-        "propose 0 1 1 new;decide accept 0;take;tell;answer;undo 0;long;"
-        "undo 0;type 2 char;tell;take;answer;take;answer;wait 30;listen",
+        "propose 0 1 1 new;decide accept 0;take;report;answer;undo 0;long;"
+        "undo 0;type 2 char;report;take;answer;take;answer;wait 30;listen",
         "가 一new;Б two",
         "diverged",
     ),
     "an undo in vain, and a key that is taken back": Ending(
         "plain",
         "А one;Б two",
-        "propose 0 1 1 new;decide accept 0;take;tell;answer;undo 0;long;type 2 char;tell;"
-        "undo_key;tell;wait 30;look;listen;undo 0;take;tell;answer",
+        "propose 0 1 1 new;decide accept 0;take;report;answer;undo 0;long;type 2 char;report;"
+        "undo_key;report;wait 30;look;listen;undo 0;take;report;answer",
         "А one;Б two",
         "undone",
     ),
     "a redo that comes with a key": Ending(
         "plain",
         "А one;Б two",
-        "propose 0 1 1 new;decide accept 0;take;tell;answer;undo 0;take;tell;answer;listen;"
-        "undo 0;long;take;type 2 char;tell;answer;wait 10;listen",
+        "propose 0 1 1 new;decide accept 0;take;report;answer;undo 0;take;report;answer;listen;"
+        "undo 0;long;take;type 2 char;report;answer;wait 10;listen",
         "가 一new;Б two",
         "diverged",
     ),
@@ -49,7 +49,7 @@ ENDINGS = {
         "neovim",
         "А one;Б two",
         "propose 1 1 1 new;decide accept 0;long;decide replace 0;"
-        "take;tell;take;tell;answer;answer;wait 30;listen",
+        "take;report;take;report;answer;answer;wait 30;listen",
         "А one;ぁ own",
         "replaced",
     ),
@@ -57,7 +57,7 @@ ENDINGS = {
         "neovim",
         "А one;Б two",
         "propose 1 1 1 new;decide accept 0;long;decide replace 0;long;"
-        "take;tell;take;tell;answer;answer;wait 30;listen",
+        "take;report;take;report;answer;answer;wait 30;listen",
         "А one;ぁ own",
         "replaced",
     ),
@@ -66,7 +66,7 @@ ENDINGS = {
         "А one;Б two;В three",
         "propose 1 1 0 new;decide accept 0;type 8 char;undo_key;long;take;answer;"
         "propose 1 1 0 new;save_file;close;decide accept 1;take;save_file;restart;open;"
-        "undo 0 all;take;tell;answer;wait 30;listen",
+        "undo 0 all;take;report;answer;wait 30;listen",
         "А one;Б two;В three",
         "undone stale",
     ),
@@ -74,43 +74,43 @@ ENDINGS = {
         "plain",
         "А one;Б two;В three",
         "propose 1 1 0 new;decide accept 0;type 8 char;undo_key;long;take;answer;"
-        "propose 1 1 0 new;decide accept 1;take;tell;answer;wait 5",
+        "propose 1 1 0 new;decide accept 1;take;report;answer;wait 5",
         "А one;В three",
         "conflict applied",
     ),
     "the user puts back what was deleted, then it is undone": Ending(
         "plain",
         "А one",
-        "propose 0 1 0 new;decide accept 0;take;undo_key;tell;undo 0",
+        "propose 0 1 0 new;decide accept 0;take;undo_key;report;undo 0",
         "А one",
         "applied",
     ),
     "one of two equal lines deleted, and the undo": Ending(
         "plain",
         "};};А one",
-        "propose 0 1 0 new;decide accept 0;take;tell;answer;undo 0;take;tell;answer",
+        "propose 0 1 0 new;decide accept 0;take;report;answer;undo 0;take;report;answer",
         "};};А one",
         "undone",
     ),
     "the user joins a line to the next one before it is deleted": Ending(
         "plain",
         "end А;return x Б",
-        "propose 0 1 0 new;delete 23;decide accept 0;tell;undo 0",
+        "propose 0 1 0 new;delete 23;decide accept 0;report;undo 0",
         "end Аreturn x Б",
         "conflict",
     ),
     "the user joins two lines below a new one before the first is deleted": Ending(
         "plain",
         "} А;x Б",
-        "propose 0 1 0 x;decide accept 0;delete 3;type 0 line;tell;undo 0",
+        "propose 0 1 0 x;decide accept 0;delete 3;type 0 line;report;undo 0",
         "一;} Аx Б",
         "conflict",
     ),
     "an edit put back, one above it, and a kill": Ending(
         "plain",
         "А one;Б two;В three",
-        "propose 1 1 1 x;decide accept 0;take;tell;answer;undo 0;take;tell;answer;"
-        "propose 0 1 1 y;undo 0;take;tell;answer;decide accept 0;take;restart;wait 30;look",
+        "propose 1 1 1 x;decide accept 0;take;report;answer;undo 0;take;report;answer;"
+        "propose 0 1 1 y;undo 0;take;report;answer;decide accept 0;take;restart;wait 30;look",
         "각 y;가 x;В three",
         "applied applied",
     ),

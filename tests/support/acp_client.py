@@ -73,7 +73,7 @@ class AcpClient:
         self.raw: list[bytes] = []
         self.updates: list[Json] = []
         self.asked: list[tuple[str, Json]] = []
-        self.told: list[tuple[str, Json]] = []
+        self.reported: list[tuple[str, Json]] = []
         self.files = Buffers()
         self.terminals = Terminals()
         self.answer_permission: Callable[[Json], Any] = lambda _: "allow_once"
@@ -158,7 +158,7 @@ class AcpClient:
         try:
             while line := await self._reader.readline():
                 self.raw.append(line)
-                self._hear(json.loads(line))
+                self._receive(json.loads(line))
                 self._changed.set()
         except Exception as error:
             self.failure = error
@@ -166,7 +166,7 @@ class AcpClient:
                 if not waiting.done():
                     waiting.set_exception(error)
 
-    def _hear(self, message: Json) -> None:
+    def _receive(self, message: Json) -> None:
         assert message["jsonrpc"] == "2.0"
         method = message.get("method")
         if method is None:
@@ -182,7 +182,7 @@ class AcpClient:
             task = asyncio.create_task(self._answer(message))
             self._tasks.add(task)
         else:
-            self.told.append((method, message["params"]))
+            self.reported.append((method, message["params"]))
 
     async def _answer(self, message: Json) -> None:
         method, params = message["method"], message["params"]

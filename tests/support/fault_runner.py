@@ -35,21 +35,21 @@ TRIES = 8  # a fault of the system's may meet each of the threads that open file
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
 
 
-async def play(job: Json, tell: Any) -> None:
+async def play(job: Json, report: Any) -> None:
     """The scripted session: what was acknowledged is told at once."""
     conversations = Conversations(load_settings(os.environ), [Path(job["project"])])
     try:
         if "life" in job:
-            life = Life(conversations, Path(job["project"]), tell)
+            life = Life(conversations, Path(job["project"]), report)
             if job["life"] == "live":
                 return await life.live()
             await life.look(job["session"], job["text"])
         session_id = job.get("session") or await create(conversations)
-        tell({"created": session_id})
+        report({"created": session_id})
         session = await opened(conversations, session_id)
-        tell(read_at_last(lambda: snapshot(session)))
+        report(read_at_last(lambda: snapshot(session)))
         for prompt in job["prompts"]:
-            if not await say(conversations, session, prompt, tell):
+            if not await say(conversations, session, prompt, report):
                 limit_files(None)  # somebody made room
     finally:
         await conversations.close()
@@ -79,20 +79,20 @@ def read_at_last(read: Callable[[], Json]) -> Json:
     return read()
 
 
-async def say(conversations: Conversations, session: Any, prompt: str, tell: Any) -> bool:
+async def say(conversations: Conversations, session: Any, prompt: str, report: Any) -> bool:
     """Whether the turn came to its own end."""
     params = TurnStartParams(session_id=session.id, input=(TextBlock(text=prompt),))
     try:
         started, release = await session.start_turn(params)
     except KodeError as error:
-        tell({"refused": prompt, "code": error.code})
+        report({"refused": prompt, "code": error.code})
         while session.active_turn_id is not None:  # noqa: ASYNC110
             await asyncio.sleep(0)  # it was cancelled and ends by itself
         return False
-    tell({"accepted": prompt})
+    report({"accepted": prompt})
     release()
     end = await conversations.editor.turn_end(started.turn_id)
-    tell({"ended": prompt, "reason": end.stop_reason})
+    report({"ended": prompt, "reason": end.stop_reason})
     return end.stop_reason == "end_turn"
 
 
@@ -136,14 +136,14 @@ def run_forked(job: Json) -> Json:
             raw_write = os.write
             faults.install()
 
-            def tell(fact: Json) -> None:
+            def report(fact: Json) -> None:
                 raw_write(writing, json.dumps(fact).encode() + b"\n")
 
             limit_files(job.get("file_limit"))
             if "strace" in job:
                 attach(job["strace"], writing)
-            asyncio.run(play(job, tell))
-            tell({"operations": faults.count})
+            asyncio.run(play(job, report))
+            report({"operations": faults.count})
             code = 0
         except Exception:
             traceback.print_exc()
@@ -151,9 +151,9 @@ def run_forked(job: Json) -> Json:
             os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = [json.loads(line) for line in pipe.read().splitlines()]
+        reported = [json.loads(line) for line in pipe.read().splitlines()]
     _, status = os.waitpid(child, 0)
-    return {"told": told, "exit": os.waitstatus_to_exitcode(status)}
+    return {"told": reported, "exit": os.waitstatus_to_exitcode(status)}
 
 
 def main() -> None:

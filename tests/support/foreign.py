@@ -104,7 +104,7 @@ def stage(
     file = root / "配置 a.js"
     file.write_bytes(saved(final_newline))
     scene, result = folder / "scene.json", folder / "result.json"
-    told = {
+    reported = {
         "command": SERVE,
         "root": str(root),
         "rootUri": root.as_uri(),
@@ -117,7 +117,7 @@ def stage(
         "typed": TYPED,
         "result": str(result),
     }
-    scene.write_text(json.dumps(told), encoding="utf-8")
+    scene.write_text(json.dumps(reported), encoding="utf-8")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

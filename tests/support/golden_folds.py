@@ -95,7 +95,7 @@ async def play(name: str, project: Path) -> Json:
         )
         await world.client.close()
         places = {project.as_uri(): ROOT_URI, path_to_uri(project): ROOT_URI}
-        return _at_one_time(_told(list(normalised(world.client.frames, places))))
+        return _at_one_time(_reported(list(normalised(world.client.frames, places))))
 
 
 async def _ask(world: World, session: SessionFold, what: str, **params: Any) -> None:
@@ -115,7 +115,7 @@ def _at_one_time(value: Any) -> Any:
     }
 
 
-def _told(frames: Sequence[Json]) -> Json:
+def _reported(frames: Sequence[Json]) -> Json:
     stream: list[Json] = []
     answers: list[Json] = []
     after = 0
@@ -130,8 +130,8 @@ def _told(frames: Sequence[Json]) -> Json:
             after = after or len(stream)
             answers.append(frame["result"])
     middle, snapshot, replay, listed = answers
-    told = {"snapshot": snapshot, "replay": replay, "pages": [listed["messages"]]}
-    return {"stream": stream, "after": after, "middle": middle, **told}
+    reported = {"snapshot": snapshot, "replay": replay, "pages": [listed["messages"]]}
+    return {"stream": stream, "after": after, "middle": middle, **reported}
 
 
 def main() -> None:
@@ -143,8 +143,8 @@ def main() -> None:
             os.environ["KODE_HOME"] = str(top / "home")
             project = top / "teahouse"
             project.mkdir()
-            told = asyncio.run(play(name, project))
-        text = json.dumps(told, ensure_ascii=False, indent=1)
+            reported = asyncio.run(play(name, project))
+        text = json.dumps(reported, ensure_ascii=False, indent=1)
         (FOLDER / f"{name}.json").write_bytes(f"{text}\n".encode())
 
 

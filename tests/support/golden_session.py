@@ -122,8 +122,8 @@ def _recut(frames: Iterable[Frame]) -> Iterator[Json]:
     for frame in frames:
         message = frame.message()
         if message.get("method") == "kode/event":
-            told = {event["type"] for event in message["params"]["events"]}
-            if told == {"changeSet.forming"}:
+            reported = {event["type"] for event in message["params"]["events"]}
+            if reported == {"changeSet.forming"}:
                 continue
         if message.get("method") == "kode/delta":
             growing += message["params"]["deltas"]

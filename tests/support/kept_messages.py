@@ -30,7 +30,7 @@ def write_records(folder: Path, records: Sequence[bytes]) -> None:
     storage.replace(folder, records)
 
 
-def tell(journal: Journal, message: Message) -> None:
+def report(journal: Journal, message: Message) -> None:
     """Write the events by which a finished message is told."""
     events = [message_added(message, "")]
     for block in message.content:

@@ -52,10 +52,10 @@ def respond(body: Json) -> Any:
 class Life:
     """One process of a session's life."""
 
-    def __init__(self, conversations: Conversations, project: Path, tell: Tell) -> None:
+    def __init__(self, conversations: Conversations, project: Path, report: Tell) -> None:
         self._conversations = conversations
         self._sessions = conversations.sessions
-        self._tell = tell
+        self._report = report
         self._file = project / FILE
         workspace = vars(conversations)["_agent"].workspace
         folders = vars(conversations.sessions)["_folders"]
@@ -70,18 +70,18 @@ class Life:
 
     async def _apply(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
         done = await self._editor.apply_edit(edit)
-        self._tell({"text": next(iter(self._editor.buffers.values())).text})
+        self._report({"text": next(iter(self._editor.buffers.values())).text})
         return done
 
     async def attempt(self, name: str, value: Any, work: Callable[[], Awaitable[Any]]) -> Any:
         """Tell what is tried and what came of it; None where it was refused."""
-        self._tell({"try": name, "value": value})
+        self._report({"try": name, "value": value})
         try:
             done = await work()
         except KodeError as error:
-            self._tell({"refused": name, "value": value, "code": error.code})
+            self._report({"refused": name, "value": value, "code": error.code})
             return None
-        self._tell({"did": name, "value": value, "got": done if isinstance(done, str) else None})
+        self._report({"did": name, "value": value, "got": done if isinstance(done, str) else None})
         return done or True
 
     async def live(self) -> None:
@@ -115,28 +115,28 @@ class Life:
         self.show(content)
         listed = await self._catalog.list(SessionListParams(all=True))
         titles = {one.session_id: one.title for one in listed.sessions}
-        self._tell({"listed": titles})
+        self._report({"listed": titles})
         session = await self._sessions.open(session_id)
         views = session.change_sets.all_views()
         states = [hunk.state for view in views for file in view.files for hunk in file.hunks]
-        self._tell({"hunks": states, "head_now": session.conversation.head})
+        self._report({"hunks": states, "head_now": session.conversation.head})
         for one in titles:
             if one != session_id:
                 copy = await self._sessions.open(one)
-                self._tell({"copy": one, "length": len(copy.conversation)})
+                self._report({"copy": one, "length": len(copy.conversation)})
 
     async def say(self, session: Any, prompt: str, steer: str = "") -> None:
         """A turn to its end, or as far as it comes."""
-        self._tell({"try": "prompt", "value": prompt})
+        self._report({"try": "prompt", "value": prompt})
         params = TurnStartParams(session_id=session.id, input=(TextBlock(text=prompt),))
         try:
             started, release = await session.start_turn(params)
         except KodeError as error:
-            self._tell({"refused": "prompt", "value": prompt, "code": error.code})
+            self._report({"refused": "prompt", "value": prompt, "code": error.code})
             while session.active_turn_id is not None:  # noqa: ASYNC110
                 await asyncio.sleep(0)  # it was cancelled and ends by itself
             return
-        self._tell({"did": "prompt", "value": prompt})
+        self._report({"did": "prompt", "value": prompt})
         release()
         if steer:
             word = TurnSteerParams(
@@ -144,7 +144,9 @@ class Life:
             )
             await self.attempt("steer", steer, lambda: self._released(session.steer(word)))
         end = await self._conversations.editor.turn_end(started.turn_id)
-        self._tell({"ended": prompt, "reason": end.stop_reason, "head": session.conversation.head})
+        self._report(
+            {"ended": prompt, "reason": end.stop_reason, "head": session.conversation.head}
+        )
 
     async def _created(self, name: str) -> str | None:
         for _ in range(2):  # the fault may be over

@@ -61,7 +61,7 @@ class Worker:
         self.round = 0
         self.summed_up = 0
         self.other = 0
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def __call__(self, body: dict[str, Any]) -> RecordedResponse:
         assert refusals(body) == []
@@ -73,7 +73,7 @@ class Worker:
             self.summed_up += 1
             return answer(text("The gist: shop.py and notes.py are mended; check.py is next."))
         self.round += 1
-        self.told += [one for one in said if one not in self.told]
+        self.reported += [one for one in said if one not in self.reported]
         if self.round > ROUNDS:
             return answer(text("All done. 完成"))
         lines = {"path": "big.py", "start": self.round * 5, "end": self.round * 5 + 4}

@@ -116,4 +116,4 @@ class ManneredEditor(ClientEditor):
         if self.manners.hold_changes:
             await self.manners.hold_changes.wait()
         for buffer in self.buffers:
-            self.tell(buffer)
+            self.report(buffer)

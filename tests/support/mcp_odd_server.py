@@ -165,6 +165,6 @@ if ODD == "ends":
 if ODD == "silent":
     time.sleep(600)
 for line in sys.stdin:
-    told = json.loads(line)
-    log(told.get("method") or "answer")
-    answer(told)
+    reported = json.loads(line)
+    log(reported.get("method") or "answer")
+    answer(reported)

@@ -12,13 +12,13 @@ _EVENTS = ("open", "sqlite3.connect")
 _opened: list[tuple[str, bool]] | None = None
 
 
-def _hear(event: str, args: tuple[Any, ...]) -> None:
+def _receive(event: str, args: tuple[Any, ...]) -> None:
     if event in _EVENTS and _opened is not None and isinstance(args[0], str | os.PathLike):
         on_loop = threading.current_thread() is threading.main_thread()
         _opened.append((os.path.basename(os.fspath(args[0])), on_loop))
 
 
-sys.addaudithook(_hear)  # it cannot be taken back
+sys.addaudithook(_receive)  # it cannot be taken back
 
 
 @contextmanager

@@ -31,9 +31,11 @@ FAULT = {
 Reports = Callable[[str], list[dict[str, Any]] | str | RecordedResponse | None]
 
 
-def reviewing_model(main: list[RecordedResponse] | None, *told: Any, **more: Any) -> AnsweringModel:
+def reviewing_model(
+    main: list[RecordedResponse] | None, *reported: Any, **more: Any
+) -> AnsweringModel:
     """The model of `reviewing`."""
-    return AnsweringModel(reviewing(main, *told, **more))
+    return AnsweringModel(reviewing(main, *reported, **more))
 
 
 def reviewing(

@@ -137,6 +137,8 @@ def check_files(folder: Path) -> None:
     state = final_state(fold)
     assert state["active"] is None
     messages = read_messages(folder)
-    told = {name: (role, done, len(blocks)) for name, role, _, done, blocks in state["messages"]}
+    reported = {
+        name: (role, done, len(blocks)) for name, role, _, done, blocks in state["messages"]
+    }
     said = {one["id"]: (one["role"], True, len(one["content"])) for one in messages}
-    assert told == said
+    assert reported == said

@@ -158,25 +158,25 @@ class SessionFold:
 
     # ---- what came ------------------------------------------------------------------------------
 
-    def attach(self, told: Json) -> None:
+    def attach(self, reported: Json) -> None:
         """Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold."""
-        for event in told.get("events", ()):
+        for event in reported.get("events", ()):
             self.event(event)
-        if told["mode"] == "replay" and self.seq != told["seq"]:
-            self.anomalies.append(f"O3: the replay ends at {self.seq}, not at {told['seq']}")
-        self.session.attach({**told, "events": ()})
-        self._lost -= {block["blockId"] for block in told.get("openBlocks", ())}
-        if told["mode"] == "snapshot":
-            self._begin(told)
+        if reported["mode"] == "replay" and self.seq != reported["seq"]:
+            self.anomalies.append(f"O3: the replay ends at {self.seq}, not at {reported['seq']}")
+        self.session.attach({**reported, "events": ()})
+        self._lost -= {block["blockId"] for block in reported.get("openBlocks", ())}
+        if reported["mode"] == "snapshot":
+            self._begin(reported)
 
-    def _begin(self, told: Json) -> None:
+    def _begin(self, reported: Json) -> None:
         """Go on from a snapshot."""
         states = {True: "open", False: "completed"}
         self._blocks = {key: states[block["open"]] for key, block in self.session.blocks.items()}
         self._messages, self._hunks = set(self.session.messages), set(self.session.hunks)
-        if (turn_id := told.get("activeTurnId")) is not None:
+        if (turn_id := reported.get("activeTurnId")) is not None:
             self.turns[turn_id] = FoldedTurn(turn_id)
-        asked = [one for one in told["pending"] if one["type"] == "permission.requested"]
+        asked = [one for one in reported["pending"] if one["type"] == "permission.requested"]
         self.questions = {one["requestId"]: one for one in asked}
 
     def event(self, event: Mapping[str, Any]) -> bool:
@@ -344,10 +344,10 @@ class SessionFold:
         return FoldedBlock(self.session, block_id, block_id in self._lost)
 
 
-def attached(session_id: str, told: Json) -> SessionFold:
+def attached(session_id: str, reported: Json) -> SessionFold:
     """Return the answer of `kode/session/attach` as a fold."""
     fold = SessionFold(session_id)
-    fold.attach(told)
+    fold.attach(reported)
     return fold
 
 

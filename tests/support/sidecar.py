@@ -91,8 +91,8 @@ class World:
 
     def events(self) -> list[dict[str, Any]]:
         """All that `kode/event` told, in order."""
-        told = [p["events"] for m, p in notifications(self.client.frames) if m == "kode/event"]
-        return [event for events in told for event in events]
+        reported = [p["events"] for m, p in notifications(self.client.frames) if m == "kode/event"]
+        return [event for events in reported for event in events]
 
     def asked(self, index: int = -1) -> dict[str, Any]:
         """The body of a request the model got."""

@@ -125,8 +125,17 @@ def _packages(python: tuple[str, ...]) -> Path:
     pip = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages" / "pip"
     with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as fresh:
         target = Path(fresh) / "packages"
-        told = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-        command = [*python, str(pip), "install", *told, "--target", str(target), "-r", str(LOCK)]
+        reported = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+        command = [
+            *python,
+            str(pip),
+            "install",
+            *reported,
+            "--target",
+            str(target),
+            "-r",
+            str(LOCK),
+        ]
         try:
             done = subprocess.run(
                 command, capture_output=True, check=False, timeout=INSTALL_SECONDS, cwd=fresh

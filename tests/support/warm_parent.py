@@ -61,10 +61,10 @@ async def fork(
     _parent().sendmsg([request], [rights])
     for descriptor in theirs:
         os.close(descriptor)
-    told = await _reader(status[0], limit)
-    pid = int(await told.readline())
+    reported = await _reader(status[0], limit)
+    pid = int(await reported.readline())
     outputs = [await _reader(end, limit) for end in (stdout[0], stderr[0])]
-    return ForkedProcess(pid, [await _writer(stdin[1]), *outputs], told)
+    return ForkedProcess(pid, [await _writer(stdin[1]), *outputs], reported)
 
 
 async def _reader(descriptor: int, limit: int) -> asyncio.StreamReader:

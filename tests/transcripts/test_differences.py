@@ -157,7 +157,7 @@ def test_another_build_is_played_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"", "no whole line"),
         (b"hello\n", "is no recording"),
@@ -172,13 +172,13 @@ def test_another_build_is_played_to(tmp_path: Path) -> None:
     ],
     ids=["empty", "text", "no head", "newer", "older", "missing"],
 )
-def test_a_file_that_is_no_recording(tmp_path: Path, content: bytes | None, told: str) -> None:
+def test_a_file_that_is_no_recording(tmp_path: Path, content: bytes | None, reported: str) -> None:
     tape = tmp_path / "x.jsonl"
     if content is not None:
         tape.write_bytes(content)
     done = command(tape)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "Traceback" not in done.stderr
 
 

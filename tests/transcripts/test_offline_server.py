@@ -82,9 +82,9 @@ async def test_a_request_it_does_not_go_on_with_is_refused(project: Path) -> Non
             await world.client.request("kode/session/list", {}, HANG_SECONDS)
         assert refused.value.code == -32600
         assert await world.client.close() == 1
-        told = world.client.process.stderr_tail
-        assert "does not go on with kode/session/list" in told
-        assert "the client never said kode/session/new, and 2 more after it" in told
+        reported = world.client.process.stderr_tail
+        assert "does not go on with kode/session/list" in reported
+        assert "the client never said kode/session/new, and 2 more after it" in reported
 
 
 async def test_other_params_are_told(project: Path) -> None:
@@ -93,5 +93,5 @@ async def test_other_params_are_told(project: Path) -> None:
         await world.turn(session, "你好 🙏")
         assert [m.role for m in session.messages.values()] == ["user", "assistant"]
         assert await world.client.close() == 0
-        told = world.client.process.stderr_tail
-        assert "kode/session/new: $.title was 'Greeting', now 'Another'" in told
+        reported = world.client.process.stderr_tail
+        assert "kode/session/new: $.title was 'Greeting', now 'Another'" in reported

@@ -32,31 +32,31 @@ class Player:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self._decoder = FrameDecoder()
-        self._heard: set[object] = set()
+        self._received: set[object] = set()
 
     def play(self, frames: Sequence[Json]) -> tuple[int, str]:
         """Say all of it; the exit code, and what was told of it."""
         assert self._process.stdin is not None
         for frame in frames:
             if "method" not in frame:
-                self._hear(frame["id"])
+                self._receive(frame["id"])
             try:
                 self._process.stdin.write(encode_frame(json.dumps(frame).encode()))
                 self._process.stdin.flush()
             except OSError:
                 break
             if frame.get("method") in ("initialize", "shutdown"):
-                self._hear(frame["id"])
-        _, told = self._process.communicate(timeout=HANG_SECONDS)
-        return self._process.returncode, told.decode()
+                self._receive(frame["id"])
+        _, reported = self._process.communicate(timeout=HANG_SECONDS)
+        return self._process.returncode, reported.decode()
 
-    def _hear(self, wanted: object) -> None:
+    def _receive(self, wanted: object) -> None:
         assert self._process.stdout is not None
-        while wanted not in self._heard:
+        while wanted not in self._received:
             data = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
             if not data:
                 return
-            self._heard |= {json.loads(body).get("id") for body in self._decoder.feed(data)}
+            self._received |= {json.loads(body).get("id") for body in self._decoder.feed(data)}
 
 
 def test_who_recorded_it_is_right() -> None:
@@ -100,9 +100,9 @@ def silent(frames: list[Json]) -> list[Json]:
     ],
 )
 def test_the_first_fault_is_named(change: Any, says: str) -> None:
-    code, told = Player().play(change(recorded_client()))
+    code, reported = Player().play(change(recorded_client()))
     assert code == 1
-    assert says in told
+    assert says in reported
 
 
 def test_a_client_that_goes_silent_is_told_so() -> None:

@@ -59,7 +59,7 @@ class MemoryNote:
 
 
 async def recalled(
-    memory: Memory, query: str, scopes: Sequence[str], limit: int, told: Collection[str] = ()
+    memory: Memory, query: str, scopes: Sequence[str], limit: int, reported: Collection[str] = ()
 ) -> list[MemoryItem]:
     """Return the matches for `query` in order of `scopes`, without the ids in `told`.
 
@@ -70,8 +70,8 @@ async def recalled(
         room = limit - len(found)
         if room > 0:
             # Ask for more, because known items are dropped.
-            items = await memory.recall(query, scope, min(room + len(told), 100))
-            found += [item for item in items if item.id not in told][:room]
+            items = await memory.recall(query, scope, min(room + len(reported), 100))
+            found += [item for item in items if item.id not in reported][:room]
     return found
 
 

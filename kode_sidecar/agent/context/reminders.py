@@ -84,13 +84,13 @@ def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:
 
     Raises KodeError `ConfigInvalid` when a prompt file is missing or broken.
     """
-    told: list[str] = []
+    reported: list[str] = []
     if options.koding:
-        told.append(prompts.read("koding"))
+        reported.append(prompts.read("koding"))
     context = without_controls(options.koding_context or "").strip()
     if context:
-        told.append(prompts.read("koding_context", {"context": context}))
-    return "\n\n".join(told) or None
+        reported.append(prompts.read("koding_context", {"context": context}))
+    return "\n\n".join(reported) or None
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def file_changes_note(changes: Sequence[ReportedChange]) -> str:
     room = MAX_ALL_DIFF_CHARS
     parts: list[str] = []
     for change in changes[:MAX_FILES]:
-        part = _told(change, min(room, MAX_DIFF_CHARS))
+        part = _reported(change, min(room, MAX_DIFF_CHARS))
         room -= len(part)
         parts.append(part)
     if len(changes) > MAX_FILES:
@@ -142,7 +142,7 @@ def file_changes_note(changes: Sequence[ReportedChange]) -> str:
     return without_controls(_HEAD + "\n".join(parts))
 
 
-def _told(change: ReportedChange, room: int) -> str:
+def _reported(change: ReportedChange, room: int) -> str:
     if change.lost == "deleted":
         return f"- {change.name}: it does not exist any more."
     if change.lost:

@@ -78,7 +78,7 @@ class SkillProblem:
     error: KodeError
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """The problem, with the name of the file."""
         message = self.error.message
         return message if self.file in message else f"{self.file}: {message}"
@@ -103,7 +103,7 @@ class SkillCatalog:
         near = get_close_matches(skill_id, ids, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {_some(ids)}."
         if self.problems and not near:
-            hint += f" Not usable: {self.problems[0].told}"
+            hint += f" Not usable: {self.problems[0].reported}"
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
 
     @property

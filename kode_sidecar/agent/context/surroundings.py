@@ -94,9 +94,9 @@ def known_states(first: Mapping[str, str], shown: Iterable[Message]) -> Mapping[
     """Return what the model knows: the states in its system prompt, then those it was told of."""
     known: dict[str, str | None] = {**first}
     for message in shown:
-        told: object = message.meta.get(SURROUNDINGS)
-        if message.origin == "reminder" and isinstance(told, Mapping):
-            known.update(told)  # pyright: ignore[reportUnknownArgumentType]
+        reported: object = message.meta.get(SURROUNDINGS)
+        if message.origin == "reminder" and isinstance(reported, Mapping):
+            known.update(reported)  # pyright: ignore[reportUnknownArgumentType]
     return {name: state for name, state in known.items() if state is not None}
 
 

@@ -81,8 +81,8 @@ def system_prompt(
 
 def project_notes(prompts: PromptFiles, note: ProjectNote) -> str:
     """Return what is said of the notes of a folder. Raises KodeError `ConfigInvalid`."""
-    told = {"root": one_line(note.root), "notes": note.text, "file": note.file}
-    return prompts.read("project_notes", told)
+    reported = {"root": one_line(note.root), "notes": note.text, "file": note.file}
+    return prompts.read("project_notes", reported)
 
 
 def one_line(text: str) -> str:

@@ -11,7 +11,7 @@ from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 
-MAX_TOLD = 20
+MAX_SHOWN = 20
 SETTLE_SECONDS = 8.0
 """How long a call whose edits were applied waits for what they broke."""
 
@@ -36,7 +36,7 @@ class DiagnosticNews:
         self._known: dict[str, Counter[_Kind]] = {}
         self._news: dict[str, list[EditorDiagnostic]] = {}
         self._looks: dict[str, asyncio.Task[None]] = {}
-        self._told: dict[str, list[EditorDiagnostic]] = {}
+        self._reported: dict[str, list[EditorDiagnostic]] = {}
 
     def expect(self, uri: str) -> None:
         """An edit of a file is proposed: what is wrong there now is known."""
@@ -59,23 +59,23 @@ class DiagnosticNews:
 
     def unreported(self) -> str | None:
         """The reminder; it stays untold until `told`."""
-        self._told = {uri: list(found) for uri, found in self._news.items() if found}
-        if not self._told:
+        self._reported = {uri: list(found) for uri, found in self._news.items() if found}
+        if not self._reported:
             return None
         lines = [
             f"- {self._place(uri, one.range.start.line)}: {diagnostic_text(one)}"
-            for uri, found in self._told.items()
+            for uri, found in self._reported.items()
             for one in found
         ]
-        if len(lines) > MAX_TOLD:
-            lines[MAX_TOLD:] = [f"- and {len(lines) - MAX_TOLD} more; ask `diagnostics`."]
+        if len(lines) > MAX_SHOWN:
+            lines[MAX_SHOWN:] = [f"- and {len(lines) - MAX_SHOWN} more; ask `diagnostics`."]
         return _HEAD + "\n".join(lines)
 
     def reported(self) -> None:
         """The model was told what `unreported` said last."""
-        for uri, found in self._told.items():
+        for uri, found in self._reported.items():
             self._news[uri] = [one for one in self._news.get(uri, ()) if one not in found]
-        self._told = {}
+        self._reported = {}
 
     def close(self) -> None:
         """Ask nothing more."""

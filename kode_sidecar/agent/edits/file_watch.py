@@ -117,7 +117,7 @@ class FileWatch:
         """The model was told what `reminder` said last; each change once."""
         noted, self._noted = self._noted, []
         for change in noted:
-            self._freshness.tell(change.key)
+            self._freshness.report(change.key)
             self._by.pop(change.key, None)
         self._elsewhere.clear()
 
@@ -157,7 +157,7 @@ class FileWatch:
 
     def _unreported(self) -> list[ForeignChange]:
         keys = (record.key for record in self._freshness)
-        found = (self._freshness.untold(key) for key in keys if key not in self._in_flight)
+        found = (self._freshness.unreported(key) for key in keys if key not in self._in_flight)
         return [change for change in found if change is not None]
 
     def _note(self, changes: Sequence[ForeignChange]) -> str | None:

@@ -41,7 +41,7 @@ class _Call:
 
     tool: str
     arguments: GrowingArguments = field(default_factory=GrowingArguments)
-    told: dict[str, tuple[FormingHunk, ...]] = field(
+    reported: dict[str, tuple[FormingHunk, ...]] = field(
         default_factory=dict[str, tuple[FormingHunk, ...]]
     )
 
@@ -99,8 +99,8 @@ class FormingEdits:
             files = begun_files(call.tool, call.arguments, self._services.freshness)
             formed = [await self._formed(block_id, file) for file in files]
             for event in formed if block_id in self._calls else ():
-                if event is not None and call.told.get(event.uri) != event.hunks:
-                    call.told[event.uri] = event.hunks
+                if event is not None and call.reported.get(event.uri) != event.hunks:
+                    call.reported[event.uri] = event.hunks
                     self._emit(event)
 
     async def _formed(self, block_id: str, begun: BegunFile) -> ChangeSetForming | None:

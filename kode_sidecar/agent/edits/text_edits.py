@@ -174,7 +174,7 @@ class TextEdits:
                 self._drop(flight.document.key, flight)
                 self._services.in_flight.discard(flight.document.key)
         self._judge(flight, order.results)
-        self._tell_watch(flight, order.results)
+        self._notify_watch(flight, order.results)
         flight.answered = transmission.done() or flight.settled.is_set()
         flight.late = not flight.answered
         if not flight.refused and not order.results.keys() >= flight.edits.keys():
@@ -345,7 +345,7 @@ class TextEdits:
             # It was saved: no buffer holds anything else.
             self._unseen[document.key].discard(flight)
 
-    def _tell_watch(self, flight: Flight, results: Mapping[str, EditResult]) -> None:
+    def _notify_watch(self, flight: Flight, results: Mapping[str, EditResult]) -> None:
         """Say that what was done of a flight is no change by others."""
         if flight.document is None:
             return

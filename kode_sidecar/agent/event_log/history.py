@@ -192,4 +192,4 @@ class EventHistory:
         if change_set is None:
             change_set = ChangeSet(event.change_set_id, event.turn_id)
             self.change_sets[event.change_set_id] = change_set
-        self.decided_since_turn |= change_set.hear(event.files, event.seq)
+        self.decided_since_turn |= change_set.receive(event.files, event.seq)

@@ -147,7 +147,7 @@ class ReviewRun:
     async def _side_by_side(self, parts: Sequence[list[DiffedFile]]) -> None:
         """Review all parts, as many at once as there are scouts, and show how far it is."""
 
-        def tell() -> None:
+        def report() -> None:
             read = len(parts) - len(self._waiting)
             self._call.progress(f"{read} of {len(parts)} parts are read", read, len(parts))
 
@@ -155,9 +155,9 @@ class ReviewRun:
             async with self._places:
                 await self._refute(await self._read(part))
             self._found(self.done)
-            tell()
+            report()
 
-        tell()
+        report()
         async with asyncio.TaskGroup() as group:
             for part in parts:
                 group.create_task(one(part), name="review")
@@ -317,7 +317,7 @@ def _title(names: Sequence[str]) -> str:
 
 
 def _doubtful(group: Sequence[ReviewFinding]) -> str:
-    told = [
+    said = [
         {
             "id": one.id,
             "severity": one.severity,
@@ -328,5 +328,5 @@ def _doubtful(group: Sequence[ReviewFinding]) -> str:
         }
         for one in group
     ]
-    lines = "\n".join(msgspec.json.encode(one).decode() for one in told)
+    lines = "\n".join(msgspec.json.encode(one).decode() for one in said)
     return f"Try to refute each of these findings of a code review:\n{lines}"

@@ -83,17 +83,17 @@ class ScoutRun:
         self._accepted: ReportFindingsParams | None = None
         self._findings: tuple[CheckedFinding, ...] = ()
         self._last_words = ""
-        self._state_told: ScoutState | None = None
+        self._state_reported: ScoutState | None = None
 
     async def run(self) -> ExploreReport:
         """Explore and report. Raises asyncio.CancelledError when the turn is cancelled."""
-        self._tell("running")
+        self._notify("running")
         try:
             state, note = await self._outcome()
         except BaseException:
-            self._tell("cancelled")
+            self._notify("cancelled")
             raise
-        self._tell(state)
+        self._notify(state)
         return fitted(self._report(state, note), self._limits.report_bytes)
 
     async def _outcome(self) -> tuple[Outcome, str]:
@@ -195,7 +195,7 @@ class ScoutRun:
             refusal = check(self._use, tool.name, self._elapsed(), self._limits)
             if refusal is not None:
                 if refusal == "report_now":
-                    self._tell("reporting")
+                    self._notify("reporting")
                 return tool_failure(failure("ToolFailed", REFUSALS[refusal]))
             self._use = called(self._use, tool.name)
             outcome = await tool.run(params, call)
@@ -203,7 +203,7 @@ class ScoutRun:
                 self._use = succeeded(self._use, tool.name)
                 if tool.name == READ:
                     self._read[str(getattr(params, "path", ""))] = None
-            self._tell("reporting" if self._accepted else "running")
+            self._notify("reporting" if self._accepted else "running")
             return outcome
 
         return replace(tool, run=run)
@@ -215,11 +215,11 @@ class ScoutRun:
 
     def _due(self) -> str | None:
         """Return the instruction to report once it is due, and only once."""
-        if self._state_told == "reporting" or not must_report(
+        if self._state_reported == "reporting" or not must_report(
             self._use, self._elapsed(), self._limits
         ):
             return None
-        self._tell("reporting")
+        self._notify("reporting")
         return REPORT_NOW
 
     def _count(self, message: Message) -> None:
@@ -248,13 +248,13 @@ class ScoutRun:
             tool_calls=calls,
         )
 
-    def _tell(self, state: ScoutState) -> None:
+    def _notify(self, state: ScoutState) -> None:
         """Emit the state; after `reporting` only an end state follows."""
-        if state == "running" and self._state_told == "reporting":
+        if state == "running" and self._state_reported == "reporting":
             state = "reporting"
-        if state == self._state_told == "reporting":
+        if state == self._state_reported == "reporting":
             return
-        self._state_told = state
+        self._state_reported = state
         call = self._request.call
         self._request.emit(
             ScoutUpdated(
@@ -348,10 +348,10 @@ def _follow(running: Sequence[asyncio.Task[ExploreReport]], request: ExploreRequ
     total = len(running)
     back = count()
 
-    def tell(_scout: object = None) -> None:
+    def report(_scout: object = None) -> None:
         home = next(back)
         request.call.progress(f"{home} of {total} scouts have reported", home, total)
 
-    tell()
+    report()
     for scout in running:
-        scout.add_done_callback(tell)
+        scout.add_done_callback(report)

@@ -255,7 +255,7 @@ def _reported_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
         session_id=session_id,
         turn_id=change_set.turn_id,
         state=change_set.state,
-        files=change_set.told_files(),
+        files=change_set.reported_files(),
     )
 
 

@@ -95,8 +95,8 @@ def update_event(
 
 def changes_nothing(params: SessionUpdateParams) -> bool:
     """Return whether an update changes nothing."""
-    told = {params.title, params.mode, params.model, params.effort, params.draft}
-    return told == {UNSET} and params.meta is UNSET
+    reported = {params.title, params.mode, params.model, params.effort, params.draft}
+    return reported == {UNSET} and params.meta is UNSET
 
 
 def view_of(

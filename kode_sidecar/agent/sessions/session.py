@@ -383,8 +383,8 @@ class Session:
         opening = self._setup.begin(turn, [decided, said], blocks, params)
         agent, new_id = turn.options.agent.name, self._services.new_id
         prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
-        self._setup.tell_no_folder(turn.id)
-        self._setup.tell_refused(turn.id, prompt_id)
+        self._setup.report_no_folder(turn.id)
+        self._setup.report_refused(turn.id, prompt_id)
         if not self.meta.title and (title := title_of(blocks)):
             self._records.rename(title)
             self.stream(SessionUpdated(title=title))

@@ -141,7 +141,7 @@ class BackgroundCommands:
         self._emit = emit
         self._number = 0
         self._commands: dict[str, BackgroundCommand] = {}
-        self._told: list[BackgroundCommand] = []
+        self._reported: list[BackgroundCommand] = []
 
     @property
     def views(self) -> tuple[CommandView, ...]:
@@ -199,16 +199,16 @@ class BackgroundCommands:
     def unreported(self) -> str | None:
         """What the model does not know of their ends; nothing is taken."""
         ended = self._commands.values()
-        self._told = [one for one in ended if one.state != "running" and not one.known]
-        lines = [f"- {one.name} {one.how}" for one in self._told]
+        self._reported = [one for one in ended if one.state != "running" and not one.known]
+        lines = [f"- {one.name} {one.how}" for one in self._reported]
         head = "Background commands that ended (see `command_output`):"
         return "\n".join([head, *lines]) if lines else None
 
     def reported(self) -> None:
         """The model was told what `unreported` said last."""
-        for command in self._told:
+        for command in self._reported:
             command.known = True
-        self._told = []
+        self._reported = []
 
     async def _run(self, command: BackgroundCommand, wanted: ProgramRun, keep: Keep) -> None:
         try:

@@ -14,7 +14,7 @@ import msgspec
 from kode_sidecar.agent.tools.proposals import Rewrite
 from kode_sidecar.agent.tools.propose_edit import (
     ProposeEditParams,
-    mended_edits,
+    fixed_edits,
 )
 from kode_sidecar.agent.tools.propose_file import ProposeFileParams
 from kode_sidecar.agent.tools.propose_patch import PATCH_NAMES, patch_in
@@ -58,8 +58,8 @@ def begun_files(name: str, arguments: GrowingArguments, shown: Freshness) -> lis
 
 def _quoted(given: dict[str, object], shown: Freshness) -> Iterator[BegunFile]:
     """Raises msgspec.ValidationError."""
-    mended, _ = mended_edits(given)
-    params = msgspec.convert(mended, ProposeEditParams, strict=False)
+    fixed, _ = fixed_edits(given)
+    params = msgspec.convert(fixed, ProposeEditParams, strict=False)
     if params.edits:
         yield BegunFile(params.path, QuotedEdits(params.path, params.edits, "", shown))
 

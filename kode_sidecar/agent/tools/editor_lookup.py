@@ -122,7 +122,7 @@ class EditorLookup:
         """Run the `diagnostics` tool. Raises KodeError, as all methods here."""
         seen = None if params.path is None else await self.see(params.path)
         found = await self.servers.diagnostics(seen and seen.document.uri)
-        told: list[tuple[int, _Line]] = []
+        reported: list[tuple[int, _Line]] = []
         count = 0
         for file in found.files[:MAX_FILES]:
             if seen is not None and canonical_key(file.uri) != seen.document.key:
@@ -132,13 +132,17 @@ class EditorLookup:
                 continue
             count += 1
             name = self.workspace.display_path(shown.document.key)
-            told += [(one.severity, _diagnostic(name, one, shown.map)) for one in file.diagnostics]
-        told.sort(key=lambda item: item[0])  # stable: files and places stay in the editor's order
+            reported += [
+                (one.severity, _diagnostic(name, one, shown.map)) for one in file.diagnostics
+            ]
+        reported.sort(
+            key=lambda item: item[0]
+        )  # stable: files and places stay in the editor's order
         where = params.path or f"{count} file{'' if count == 1 else 's'}"
-        head = f"{_number(len(told), 'diagnostic')} in {where}"
+        head = f"{_number(len(reported), 'diagnostic')} in {where}"
         if seen is not None and seen.map.differs:
             head += "; your pending edits are not in the text that was looked at"
-        return _outcome(head, (line.shown() for _, line in told), len(told))
+        return _outcome(head, (line.shown() for _, line in reported), len(reported))
 
     async def definition(self, params: DefinitionParams, _call: ToolCall) -> ToolOutcome:
         """Run the `definition` tool."""
@@ -274,8 +278,8 @@ def _diagnostic(name: str, found: EditorDiagnostic, lines: LineMap) -> _Line:
 def diagnostic_text(found: EditorDiagnostic) -> str:
     """Return a diagnostic on one line, without its place."""
     source = "".join((found.source, f"({found.code})" if found.code else ""))
-    told = " ".join(filter(None, (_SEVERITIES.get(found.severity, "note"), source)))
-    return cut_line(one_line(f"{told}: {found.message}"), MAX_LINE_CHARS)
+    reported = " ".join(filter(None, (_SEVERITIES.get(found.severity, "note"), source)))
+    return cut_line(one_line(f"{reported}: {found.message}"), MAX_LINE_CHARS)
 
 
 def _number(count: int, what: str) -> str:

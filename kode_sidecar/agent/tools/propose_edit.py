@@ -113,7 +113,7 @@ def _accept(arguments: Mapping[str, Any]) -> EditCall:
     patch = patch_in(arguments)
     if patch is not None:
         return EditCall(patch, ("a patch was read as edits",))
-    given, repairs = mended_edits(arguments)
+    given, repairs = fixed_edits(arguments)
     return EditCall(msgspec.convert(given, ProposeEditParams, strict=False), repairs)
 
 
@@ -157,11 +157,11 @@ def _mixed(message: str) -> KodeError:
     return KodeError("InvalidArguments", message)
 
 
-def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def fixed_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments under their right names, and a list of the repairs."""
     one, _ = fitted(arguments, Replacement)
-    given, told = fitted(arguments, ProposeEditParams)
-    repairs = list(told)
+    given, reported = fitted(arguments, ProposeEditParams)
+    repairs = list(reported)
     if "edits" not in given and "old" in one:
         # Its names are corrected with those of the edits in a list.
         renamed = {name for name in arguments if f"`{name}` was read as" in " ".join(repairs)}
@@ -186,8 +186,8 @@ def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 def _renamed(edit: object, repairs: list[str]) -> object:
     if not isinstance(edit, dict):
         return edit
-    given, told = fitted(cast(dict[str, Any], edit), Replacement)
-    repairs += (repair for repair in told if repair not in repairs)
+    given, reported = fitted(cast(dict[str, Any], edit), Replacement)
+    repairs += (repair for repair in reported if repair not in repairs)
     return given
 
 

@@ -171,8 +171,8 @@ async def _propose(
             if file.chunks:
                 rewrite = PatchChunks(file.path, file.chunks)
                 changed = await proposals.propose(file.path, rewrite, call)
-                told = partial(text_report, changed, rewrite.notes, rewrite.tiers)
-                done.append((changed, await apart(len(changed.after), told)))
+                reported = partial(text_report, changed, rewrite.notes, rewrite.tiers)
+                done.append((changed, await apart(len(changed.after), reported)))
             if file.move_to is None:
                 return
             proposed = await proposals.propose_move(file.path, file.move_to, call)

@@ -395,8 +395,8 @@ def _no_match(error: MatchError, which: str, several: bool) -> KodeError:
 
 
 def _notes(found: EditMatch, what: str) -> list[str]:
-    told = [f"{found.repair}" if found.repair else "", _DIFFERENCES[found.tier]]
-    said = "; ".join(part for part in told if part)
+    reported = [f"{found.repair}" if found.repair else "", _DIFFERENCES[found.tier]]
+    said = "; ".join(part for part in reported if part)
     return [f"{what} fitted, but not as quoted: {said}."] if said else []
 
 

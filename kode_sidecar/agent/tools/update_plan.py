@@ -49,8 +49,10 @@ def update_plan_tool(emit: Callable[[Event], int]) -> Tool:
                 items=items,
             )
         )
-        told = "\n".join(f"{_MARKS[item.state]} {item.text}" for item in items)
-        return ToolOutcome(ok=True, summary=_title(params), content=told or "The plan is empty.")
+        reported = "\n".join(f"{_MARKS[item.state]} {item.text}" for item in items)
+        return ToolOutcome(
+            ok=True, summary=_title(params), content=reported or "The plan is empty."
+        )
 
     return Tool("update_plan", UpdatePlanParams, run, kind="think", card=_card)
 

@@ -93,7 +93,7 @@ class Compactor:
             if summary.code != "InvalidParams":
                 self._failed_at = (context.model, weight)
                 text = f"The conversation could not be summed up: {summary.message}"
-                self._tell_user(context, "CompactionFailed", text, level="warning")
+                self._notify_user(context, "CompactionFailed", text, level="warning")
             return False
         self._failed_at = ("", 0.0)
         self.place(context, summary, tools)
@@ -111,7 +111,7 @@ class Compactor:
         for dropped, kept, shorter in self._attempts(context):
             if failed is None:
                 text = "Summing up the conversation to make room."
-                self._tell_user(context, "CompactingContext", text)
+                self._notify_user(context, "CompactingContext", text)
                 self._emit(ModelWaiting(turn_id=context.turn_id, state="compacting", message=text))
             started = clock.monotonic()
             shown = dropped if shorter else [*dropped, *kept]
@@ -184,7 +184,7 @@ class Compactor:
                 f"{len(gone)} older messages of yours are only in the summary now, for want of "
                 "room: your newest words stay as they are, up to a quarter of the model's window."
             )
-            self._tell_user(context, "LeftOut", text)
+            self._notify_user(context, "LeftOut", text)
         return event
 
     def _say_again(self, context: TurnContext) -> None:
@@ -226,7 +226,7 @@ class Compactor:
         assembler.finish()
         return assembler
 
-    def _tell_user(
+    def _notify_user(
         self, context: TurnContext, code: NoticeCode, text: str, level: NoticeLevel = "info"
     ) -> None:
         self._emit(Notice(turn_id=context.turn_id, code=code, message=text, level=level))

@@ -100,11 +100,11 @@ class FixedPrefix:
         """Return the tools that came after the first request, and that no message shown names."""
         if self._saved is None:
             return []
-        told: set[object] = set()
+        reported: set[object] = set()
         for message in context.shown:
             names: object = message.meta.get(NEW_TOOLS)
-            told.update(cast(list[object], names) if isinstance(names, list) else ())
-        return [tool.name for tool in self._saved.tools if tool.late and tool.name not in told]
+            reported.update(cast(list[object], names) if isinstance(names, list) else ())
+        return [tool.name for tool in self._saved.tools if tool.late and tool.name not in reported]
 
 
 class _AnyArguments(Struct):

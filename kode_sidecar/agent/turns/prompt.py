@@ -123,13 +123,13 @@ def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -
 
 
 def prompt_reminder(
-    told: Sequence[str | None], note: EditorNote | None, shown: Sequence[Message]
+    reported: Sequence[str | None], note: EditorNote | None, shown: Sequence[Message]
 ) -> Incoming | None:
     """What goes before a prompt: what there is to be told, and what the user looks at.
 
     The latter only if the messages that the model gets do not say so already.
     """
-    texts = [text for text in told if text]
+    texts = [text for text in reported if text]
     if note is None or note.meta == _known_editor_context(shown):
         return reminder_input("\n\n".join(texts)) if texts else None
     return reminder_input("\n\n".join([*texts, note.text]), note.meta)

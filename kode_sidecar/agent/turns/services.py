@@ -106,8 +106,8 @@ async def remembered_for(
     if not text:
         return None
     reminders = [one for one in shown if _IDS in one.meta and not one.is_prompt]
-    told = {str(memory_id) for one in reminders for memory_id in one.meta[_IDS]}
-    note = await ask(text, told)
+    reported = {str(memory_id) for one in reminders for memory_id in one.meta[_IDS]}
+    note = await ask(text, reported)
     if note is None:
         return None
     meta = {"origin": "reminder", _IDS: list(note.ids)}
@@ -206,7 +206,7 @@ class SessionServices:
     sampling: Sampling
     max_tokens: int | None
     questions: UserQuestions
-    silence_told: float
+    silence_seconds: float
     editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], SystemPrompt]
     limit_instruction: Callable[[], str]

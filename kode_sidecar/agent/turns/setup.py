@@ -91,7 +91,7 @@ class TurnSetup:
                 commands,
             )
         )
-        self._told_no_folder = False
+        self._reported_no_folder = False
         self._prefix = FixedPrefix(records)
         self._rereading = Rereading(stream, services.budgets.model.prices)
         self.compactor = Compactor(
@@ -147,7 +147,7 @@ class TurnSetup:
             change_sets=self._change_sets,
             compact=self.compactor.compact,
             undone=lambda: is_undone(path, self._conversation.children, edits),
-            left_out=lambda fitted: self._tell_left_out(turn_id, fitted),
+            left_out=lambda fitted: self._report_left_out(turn_id, fitted),
             sending=lambda fitted: self._rereading.before_sending(
                 turn_id, fitted, self._ids_on_path
             ),
@@ -174,18 +174,18 @@ class TurnSetup:
             notify,
         )
 
-    def tell_no_folder(self, turn_id: str) -> None:
+    def report_no_folder(self, turn_id: str) -> None:
         """Once a session the user hears why the model finds no files."""
-        if self._services.workspace.roots or self._told_no_folder:
+        if self._services.workspace.roots or self._reported_no_folder:
             return
-        self._told_no_folder = True
+        self._reported_no_folder = True
         text = (
             "No folder is open in the editor, so the model can read and edit the files that are "
             "open there and no others. Open a folder to let it look around."
         )
         self._stream(Notice(turn_id=turn_id, code="NoFolder", message=text))
 
-    def tell_refused(self, turn_id: str, prompt_id: str) -> None:
+    def report_refused(self, turn_id: str, prompt_id: str) -> None:
         """The user learns which earlier prompt the model no longer gets."""
         if not leaves_out(self._conversation.path(prompt_id)):
             return
@@ -195,7 +195,7 @@ class TurnSetup:
         )
         self._stream(Notice(turn_id=turn_id, code="PromptLeftOut", message=text))
 
-    def _tell_left_out(self, turn_id: str, fitted: Fitted) -> None:
+    def _report_left_out(self, turn_id: str, fitted: Fitted) -> None:
         """The user hears what the model does not see for want of room (C10)."""
         tokens = fitted.whole.tokens - fitted.size.tokens
         text = (
@@ -313,7 +313,7 @@ class TurnSetup:
     def begin(
         self,
         turn: RunningTurn,
-        told: Sequence[str | None],
+        reported: Sequence[str | None],
         blocks: tuple[Block, ...],
         params: TurnStartParams,
     ) -> list[Incoming]:
@@ -329,7 +329,7 @@ class TurnSetup:
         if any(message.role == "assistant" for message in context.shown):
             self._rereading.expect(why_anew(before, now, self._services.traits(context.model)))
         goal = None if params.goal is None else goal_words(params.goal)
-        opening = self.opening(context, [*told, goal], blocks, meta, params.options)
+        opening = self.opening(context, [*reported, goal], blocks, meta, params.options)
         came = self._prefix.late_tools(context)
         if opening and came:
             first = opening[0]
@@ -353,7 +353,7 @@ class TurnSetup:
     def opening(
         self,
         context: TurnContext,
-        told: Sequence[str | None],
+        reported: Sequence[str | None],
         blocks: tuple[Block, ...],
         meta: Mapping[str, Any],
         options: TurnOptions | None,
@@ -363,7 +363,7 @@ class TurnSetup:
         `told` is what became of edits, unless the session is new, and the text of a verb that the
         prompt calls. Without blocks the turn goes on with what is there.
         """
-        decided, *more = told
+        decided, *more = reported
         texts = [None if context.leaf_id is None else decided, *more]
         if options is not None:
             texts.append(self._services.koding_note(options))

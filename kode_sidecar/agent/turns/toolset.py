@@ -121,11 +121,11 @@ def _outcome(reports: Sequence[ExploreReport]) -> ToolOutcome:
     if all(report.state == "refused" for report in reports):
         return tool_failure(failure("Overloaded", reports[0].note))
     counted = Counter(_STATES[report.state] for report in reports)
-    told = ", ".join(f"{count} {word}" for word, count in counted.items())
+    said = ", ".join(f"{count} {word}" for word, count in counted.items())
     calls = sum(report.tool_calls for report in reports)
     return ToolOutcome(
         ok=True,
-        summary=f"{len(reports)} scout{'' if len(reports) == 1 else 's'}: {told}; {calls} calls",
+        summary=f"{len(reports)} scout{'' if len(reports) == 1 else 's'}: {said}; {calls} calls",
         content=without_controls(as_json(reports)),
     )
 
@@ -164,8 +164,8 @@ class CommandSetup:
         place = replace(self.place, keep=keep, permit=permit, background=background)
         tool = run_command_tool(place)
         (spec,) = tool_specs([tool])
-        told = f"{spec.description}\n\n{_COMMANDS_SEE}"
-        return replace(tool, spec=replace(spec, description=told))
+        said = f"{spec.description}\n\n{_COMMANDS_SEE}"
+        return replace(tool, spec=replace(spec, description=said))
 
 
 _COMMANDS_SEE = (

@@ -180,7 +180,7 @@ async def run_to_end(
         clock=services.clock,
         save_artifact=save_artifact,
         report_bug=services.report_bug,
-        silence_told=services.silence_told,
+        silence_seconds=services.silence_seconds,
         cut_off=turn.cut_off,
         uri_of=services.workspace.uri_of,
         call_ended=services.call_ended,

@@ -76,7 +76,7 @@ class VerbCalls:
         parts = [
             f"[The user called the verb `/{name}`. What it asks you to do:]",
             filled(verb.body, words),
-            *await self.state.told(verb.context, attached),
+            *await self.state.reported(verb.context, attached),
             *await asyncio.to_thread(self._files, f"{verb.body}\n{words}"),
         ]
         if _RUNS.search(verb.body):
@@ -88,17 +88,17 @@ class VerbCalls:
     def _files(self, text: str) -> list[str]:
         """Return the files that a text names with `@`, each once; other words are left alone."""
         names = dict.fromkeys(found[1] or found[2] for found in _FILE.finditer(text))
-        told: list[str] = []
+        reported: list[str] = []
         for name in list(names)[:_MAX_FILES]:
             try:
                 document = self.workspace.document(name, purpose="read")
                 path = self.workspace.display_path(document.key)
             except KodeError as error:
                 if error.code in ("Denied", "TooLarge"):
-                    told.append(f"[{name} is not shown: {without_controls(error.message)}]")
+                    reported.append(f"[{name} is not shown: {without_controls(error.message)}]")
                 continue
-            told.append(_shown_file(path, self.workspace.view(document).text_lf))
-        return told
+            reported.append(_shown_file(path, self.workspace.view(document).text_lf))
+        return reported
 
 
 def filled(body: str, words: str) -> str:

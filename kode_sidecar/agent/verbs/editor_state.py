@@ -33,7 +33,7 @@ class EditorState:
     language: LanguageServers
     looked_at: Callable[[], EditorContextParams]
 
-    async def told(
+    async def reported(
         self, wanted: Collection[VerbContext], attached: Sequence[ResourceBlock]
     ) -> list[str]:
         """Return a paragraph for each thing that is wanted and there.

@@ -289,7 +289,7 @@ class ChangeSet:
             return "decided"
         return "proposed" if waiting == len(live) else "partly_decided"
 
-    def hear(self, files: Iterable[FileView], seq: int) -> set[str]:
+    def receive(self, files: Iterable[FileView], seq: int) -> set[str]:
         """Restore hunks from an event of an earlier process; return the ids that it decided."""
         decided: set[str] = set()
         for file in files:
@@ -303,7 +303,7 @@ class ChangeSet:
                     self.hunks[view.hunk_id] = _announced_hunk(self.turn_id, file, view, seq)
         return decided
 
-    def told_files(self) -> tuple[FileView, ...]:
+    def reported_files(self) -> tuple[FileView, ...]:
         """Return all hunks by file, with the ranges of their announcements."""
         return tuple(
             FileView(

@@ -362,7 +362,7 @@ class TurnScope:
     clock: Clock
     save_artifact: ArtifactSink
     report_bug: Callable[[str, BaseException], None]
-    silence_told: float = 10.0
+    silence_seconds: float = 10.0
     cut_off: CutOff = field(default_factory=CutOff)
     uri_of: Callable[[str], str | None] = _nowhere
     call_ended: CallEnded = ignore_outcome

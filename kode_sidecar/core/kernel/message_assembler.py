@@ -51,7 +51,7 @@ from kode_sidecar.core.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.core.kernel.call_cards import CallCards
-from kode_sidecar.core.text.shown_text import CONTROL, mend_surrogates, mend_value
+from kode_sidecar.core.text.shown_text import CONTROL, fix_surrogates, fix_value
 
 Shown = Event | BlockDelta
 
@@ -102,7 +102,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
         if isinstance(value, str):
             value = _only_value(value)
         if "\\ud" in text or "\\uD" in text:
-            value = mend_value(value)
+            value = fix_value(value)
     except (ValueError, RecursionError):
         return None
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
@@ -172,8 +172,8 @@ class MessageAssembler:
                     self._text = None
                     block = ToolUseBlock(
                         id=self._new_block_id(),
-                        tool_use_id=mend_surrogates(tool_use_id),
-                        name=mend_surrogates(name),
+                        tool_use_id=fix_surrogates(tool_use_id),
+                        name=fix_surrogates(name),
                     )
                     self._tools[index] = self._start(self._cards.begun(block), out)
                 case ToolUseDelta(index, fragment):

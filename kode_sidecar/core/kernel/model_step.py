@@ -90,7 +90,9 @@ class ModelStep:
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
         scope = self._scope
-        watch = _SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        watch = _SilenceWatch(
+            scope.turn_id, scope.silence_seconds, scope.clock.monotonic, self._emit
+        )
         with watch:
             self._meter = request.meter
             async with aclosing(model.stream(request)) as batches:

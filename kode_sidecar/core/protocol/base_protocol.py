@@ -206,9 +206,9 @@ def read_json(body: bytes) -> object:
         value: object = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
         if b"\\ud" in body or b"\\uD" in body:
             # Imported only for such a message: this file must load fast to answer `initialize`.
-            from kode_sidecar.core.text.shown_text import mend_value  # noqa: PLC0415
+            from kode_sidecar.core.text.shown_text import fix_value  # noqa: PLC0415
 
-            value = mend_value(value)
+            value = fix_value(value)
     except UnicodeDecodeError:
         raise BadMessage("ParseError", "the body is not UTF-8") from None
     except ValueError as error:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
 from kode_sidecar.core.domain.message import Blob, Block, Message, TextBlock, ToolResultBlock
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.errors import KodeError
 
 
@@ -163,7 +163,7 @@ def _changed(holder: T, content: tuple[Struct, ...], before: tuple[Struct, ...])
 def _cut(block: TextBlock, place: BlobPlace, limit: int) -> TextBlock:
     if len(block.text) * 4 <= limit:
         return block
-    data = mend_surrogates(block.text).encode()
+    data = fix_surrogates(block.text).encode()
     if len(data) <= limit:
         return block
     blob = Blob(

@@ -251,10 +251,10 @@ def _kode_capabilities() -> Object:
 
 def _check_kode(params: Object) -> str:
     """Check `kode` options and return the protocol version to speak. Raises KodeError."""
-    told = as_object(params.get("initializationOptions")).get("kode")
+    reported = as_object(params.get("initializationOptions")).get("kode")
     kode = kode_options(params)
-    if told is not None:
-        check_options(told)
+    if reported is not None:
+        check_options(reported)
     forbidden = _forbidden_settings(kode.get("settings"), "")
     if forbidden:
         raise KodeError(

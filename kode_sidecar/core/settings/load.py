@@ -70,8 +70,8 @@ def load_settings(
     _put_config_file(draft, environ, home)
     _put_env_file(draft, None if env_file is None else Path(env_file), home)
     draft.put_environment(environ, "environment")
-    if "locale" not in draft.values and (told := _system_locale(environ)):
-        draft.put("locale", told, "system")
+    if "locale" not in draft.values and (said := _system_locale(environ)):
+        draft.put("locale", said, "system")
     root = draft.values.setdefault("storage_root", home)
     draft.values.setdefault("log_dir", Path(str(root)) / "logs")
     loaded = LoadedSettings(

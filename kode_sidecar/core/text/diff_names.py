@@ -52,11 +52,11 @@ class SideNames:
 def prefix_readings(files: Iterable[SideNames]) -> tuple[bool, ...]:
     """Return whether the names of one-sided files have prefixes; both if nothing decides it."""
     known = list(files)
-    told = {names.prefixed for names in known if names.prefixed is not None}
+    reported = {names.prefixed for names in known if names.prefixed is not None}
     lone = [names for names in known if names.prefixed is None and not names.plain]
-    if len(told) == 1:
-        return (told.pop(),)
-    if told or any(_PREFIXED.match(names.old or names.new or "") for names in lone):
+    if len(reported) == 1:
+        return (reported.pop(),)
+    if reported or any(_PREFIXED.match(names.old or names.new or "") for names in lone):
         return True, False
     return (False,)
 

@@ -227,8 +227,8 @@ def _ambiguous(
         advice = "one edit for each place: they are not alike, so `replace_all` does not do"
     elif tier == "punctuation":
         advice = "or quote it exactly"
-    told = ambiguous_text(text, spans, _HOW[tier], advice)
-    return MatchError("ambiguous", told, _first_lines(text, [span[0] for span in spans]))
+    reported = ambiguous_text(text, spans, _HOW[tier], advice)
+    return MatchError("ambiguous", reported, _first_lines(text, [span[0] for span in spans]))
 
 
 def _too_many(text: str, places: Sequence[QuotePlace]) -> MatchError:

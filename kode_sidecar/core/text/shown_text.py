@@ -179,11 +179,11 @@ def _belongs_to_emoji(text: str, at: int) -> bool:
     return symbol or (char != _JOINER and (before in _KEYS or before in "‼⁉〰〽"))
 
 
-def mend_surrogates(text: str) -> str:
+def fix_surrogates(text: str) -> str:
     """Return `text` as valid Unicode: surrogate pairs are joined, lone ones become U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def mend_value(value: object) -> object:
+def fix_value(value: object) -> object:
     """Return a JSON value with the surrogates of all texts fixed, keys too."""
-    return json.loads(mend_surrogates(json.dumps(value, ensure_ascii=False)))
+    return json.loads(fix_surrogates(json.dumps(value, ensure_ascii=False)))

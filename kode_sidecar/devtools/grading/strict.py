@@ -18,7 +18,7 @@ from kode_sidecar.devtools.recording import (
     read_frame,
     read_recording,
 )
-from kode_sidecar.devtools.recording.offline_server import serve_offline, tell
+from kode_sidecar.devtools.recording.offline_server import report, serve_offline
 from kode_sidecar.devtools.recording.replay import DIFFERENT, TAPE_FILE, UNKNOWN
 from kode_sidecar.errors import KodeError
 
@@ -28,7 +28,7 @@ def serve_strict(file: Path, patience: float) -> int:
     try:
         recorded = read_recording(file / TAPE_FILE if file.is_dir() else file)
     except KodeError as error:
-        tell(error.message)
+        report(error.message)
         return UNKNOWN
     said: list[FrameIn | FrameOut] = []
     began = time.monotonic()
@@ -50,7 +50,7 @@ def serve_strict(file: Path, patience: float) -> int:
     if faults:
         fault, rule = min(faults)
         wanted = f"; expected: {fault.expected}" if fault.expected else ""
-        tell(f"{rule}: message {fault.line} of this session: {fault.text}{wanted}")
+        report(f"{rule}: message {fault.line} of this session: {fault.text}{wanted}")
     return DIFFERENT if faults else code
 
 

@@ -51,9 +51,9 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         where = f", line {self.line} of the recording" if self.line else ""
-        told = [f"lane  {self.lane}{where}", f"at    {self.at}"]
-        told += [f"was   {self.was}", f"now   {self.now}"]
-        return "\n".join([*told, *([f"in    {self.message}"] if self.message else [])])
+        reported = [f"lane  {self.lane}{where}", f"at    {self.at}"]
+        reported += [f"was   {self.was}", f"now   {self.now}"]
+        return "\n".join([*reported, *([f"in    {self.message}"] if self.message else [])])
 
 
 class Ids:
@@ -190,8 +190,8 @@ def read_requests(path: Path, names: FolderNames) -> ModelRequests:
     found: dict[str, list[Any]] = {}
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for line in lines:
-        told = as_object(json.loads(line))
-        found.setdefault(told["agent"], []).append(names.name_live(told.get("body")))
+        reported = as_object(json.loads(line))
+        found.setdefault(reported["agent"], []).append(names.name_live(reported.get("body")))
     return found
 
 

@@ -202,9 +202,9 @@ def keep_inside(frame: dict[str, Any], top: Path) -> None:
         opened = _listed(as_object(params.get("event")).get("added"))
     for folder in map(as_object, opened):
         for name in {"uri", "rootUri", "rootPath"} & folder.keys():
-            told = str(folder[name] or "")
-            path = Path(told) if name == "rootPath" else uri_to_path(told)
-            if told and path and not Path(os.path.abspath(path)).is_relative_to(top):
+            reported = str(folder[name] or "")
+            path = Path(reported) if name == "rootPath" else uri_to_path(reported)
+            if reported and path and not Path(os.path.abspath(path)).is_relative_to(top):
                 absent = top / "not recorded"
                 folder[name] = str(absent) if name == "rootPath" else absent.as_uri()
 

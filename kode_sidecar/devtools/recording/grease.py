@@ -52,8 +52,8 @@ class Grease:
             yield frame
 
     def _deltas(self, deltas: list[Json]) -> Iterator[Json]:
-        told = _delta([{**delta, **GREASE} for delta in deltas])
-        yield {**told, "params": {**told["params"], **GREASE}}
+        reported = _delta([{**delta, **GREASE} for delta in deltas])
+        yield {**reported, "params": {**reported["params"], **GREASE}}
         for delta in deltas:
             if delta["blockId"] in self._last and delta["blockId"] in self._started:
                 yield self._started.pop(delta["blockId"])  # told again, and late

@@ -57,7 +57,7 @@ class Lanes:
     def __init__(self) -> None:
         self._asked: dict[object, Json] = {}
 
-    def heard(self, body: bytes) -> None:
+    def received(self, body: bytes) -> None:
         """Note a request of the client."""
         frame = read_frame(body)
         if "method" in frame and "id" in frame:

@@ -42,7 +42,7 @@ class Matcher:
         self._expected: defaultdict[Lane, list[tuple[int, LanePart]]] = defaultdict(list)
         self._texts: defaultdict[Lane, str] = defaultdict(str)
         self._text_lines: dict[Lane, int] = {}
-        self._heard: Counter[Lane] = Counter()
+        self._received: Counter[Lane] = Counter()
         self._grown: defaultdict[Lane, str] = defaultdict(str)
         self._seqs: dict[str, int] = {}
         self.difference: Difference | None = None
@@ -54,7 +54,7 @@ class Matcher:
         due: Counter[Lane] = Counter()
         for number, line in enumerate(recording.lines, 1):
             if isinstance(line, FrameIn):
-                self._was.heard(bytes(line.frame))
+                self._was.received(bytes(line.frame))
                 self._dues.append(due.copy())
             elif isinstance(line, InputEnded):
                 self._dues.append(due.copy())
@@ -71,24 +71,24 @@ class Matcher:
 
     def sent(self, body: bytes) -> None:
         """Note a message of the client."""
-        self._now.heard(body)
+        self._now.received(body)
 
     def is_due(self, frame: int) -> bool:
         """Return whether all was said that came before client message `frame`, counted from 0."""
         return not self._missing(frame)
 
-    def heard(self, body: bytes) -> None:
+    def received(self, body: bytes) -> None:
         """Compare a message of the process with the recorded one."""
         self._check_numbers(body)
         for part in self._now.said(body):
             if self.difference is None and not self._is_newer(part):
                 lane = Lane(part.lane.kind, self.ids.recorded(part.lane.of))
-                self._hear(part._replace(lane=lane))
+                self._receive(part._replace(lane=lane))
 
     def _is_newer(self, part: LanePart) -> bool:
-        told = part.message
-        unkept = part.lane.kind == "session" and "type" in told and not told.get("seq")
-        return unkept and told["type"] not in self._types
+        reported = part.message
+        unkept = part.lane.kind == "session" and "type" in reported and not reported.get("seq")
+        return unkept and reported["type"] not in self._types
 
     def missing(self, frame: int) -> Difference | None:
         """Return the earliest message that should have come before client message `frame`."""
@@ -98,21 +98,21 @@ class Matcher:
                 was, now = shown_texts(self._texts[lane], self._grown[lane])
                 found.append(Difference(str(lane), self._text_lines[lane], "$.add", was, now))
             else:
-                number, part = self._expected[lane][self._heard[lane]]
+                number, part = self._expected[lane][self._received[lane]]
                 found.append(Difference(str(lane), number, "$", shown(part.message), "nothing"))
         return min(found, key=lambda difference: difference.line, default=None)
 
     def _missing(self, frame: int) -> list[Lane]:
         due = self._dues[min(frame, len(self._dues) - 1)]
-        return [lane for lane, count in due.items() if self._heard[lane] < count]
+        return [lane for lane, count in due.items() if self._received[lane] < count]
 
-    def _hear(self, part: LanePart) -> None:
+    def _receive(self, part: LanePart) -> None:
         lane = part.lane
-        self._heard[lane] += part.size
+        self._received[lane] += part.size
         if lane.kind == "block":
-            self._hear_text(part)
+            self._receive_text(part)
             return
-        place = self._heard[lane] - 1
+        place = self._received[lane] - 1
         if place >= len(self._expected[lane]):
             if self._whole:
                 now = shown(part.message)
@@ -125,10 +125,10 @@ class Matcher:
         method = self._was.method_of(was.get("id")) if "method" not in was else ""
         if found := first_difference(was, now, self.ids, method):
             at, one, other = found
-            told = shown_both(one, other)
-            self.difference = Difference(str(lane), number, at, *told, shown(part.message))
+            reported = shown_both(one, other)
+            self.difference = Difference(str(lane), number, at, *reported, shown(part.message))
 
-    def _hear_text(self, part: LanePart) -> None:
+    def _receive_text(self, part: LanePart) -> None:
         lane = part.lane
         grown = self._grown[lane]
         if part.message["at"] != len(grown):

@@ -80,8 +80,8 @@ class AnswerLog:
 
         def write(response: _T) -> None:
             status, headers = head(response)
-            told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-            self._write(AnswerOpened(agent=agent, ask=ask, status=status, headers=told))
+            reported = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
+            self._write(AnswerOpened(agent=agent, ask=ask, status=status, headers=reported))
 
         return await self._taken(agent, ask, coming, write)
 
@@ -279,9 +279,9 @@ class PlaybackHost:
     ) -> None:
         if self._requests is None:
             return
-        told = {"agent": agent, "ask": ask, "method": method, "path": path}
-        told |= {"body": json.loads(body)} if body else {}
-        line = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        reported = {"agent": agent, "ask": ask, "method": method, "path": path}
+        reported |= {"body": json.loads(body)} if body else {}
+        line = json.dumps(reported, ensure_ascii=False).encode("utf-8", "replace")
         self._requests.write(line + b"\n")
 
 

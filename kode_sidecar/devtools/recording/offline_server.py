@@ -50,11 +50,14 @@ class OfflineServer:
     """
 
     def __init__(
-        self, recording: SessionRecording, say: Callable[[Json], None], tell: Callable[[str], None]
+        self,
+        recording: SessionRecording,
+        say: Callable[[Json], None],
+        report: Callable[[str], None],
     ) -> None:
         self._recording = recording
         self._say = say
-        self._tell = tell
+        self._report = report
         self._exchanges = _exchanges(recording)
         self._ids: dict[object, object] = {}
         self._answers: dict[object, Json] = {}
@@ -72,7 +75,7 @@ class OfflineServer:
             if exchange.name not in ("shutdown", "initialize")
         ]
 
-    def hear(self, body: bytes) -> None:
+    def receive(self, body: bytes) -> None:
         """Take a message of the client and say what follows it."""
         frame = read_frame(body)
         method = frame.get("method")
@@ -127,7 +130,7 @@ class OfflineServer:
             was = self._names.here(was)
         if found := first_difference(was, now, Ids(())):
             at, one, other = found
-            self._tell(f"{frame['method']}: {at} was {shown(one)}, now {shown(other)}")
+            self._report(f"{frame['method']}: {at} was {shown(one)}, now {shown(other)}")
 
     def _refuse(self, frame: Json) -> None:
         expected = (
@@ -135,7 +138,7 @@ class OfflineServer:
         )
         text = f"The recording does not go on with {frame['method']}: {expected}."
         self.unexpected += 1
-        self._tell(text)
+        self._report(text)
         error = {"code": INVALID_REQUEST, "message": text}
         self._say({"jsonrpc": "2.0", "id": frame["id"], "error": error})
 
@@ -174,23 +177,23 @@ def serve_offline(
         while data:
             data = data[os.write(fd_out, data) :]
 
-    server = OfflineServer(recording, say, tell)
+    server = OfflineServer(recording, say, report)
     decoder = FrameDecoder()
     for data in _arrivals(fd_in, patience):
         for body in decoder.feed(data):
             note(True, body)
-            server.hear(body)
+            server.receive(body)
         if server.ended or decoder.failure is not None:
             break
     if decoder.failure is not None:
-        tell(f"the client's frames cannot be told apart: {decoder.failure}")
+        report(f"the client's frames cannot be told apart: {decoder.failure}")
         return 1
     if server.left:
-        tell(f"the client never said {server.left[0]}, and {len(server.left) - 1} more after it")
+        report(f"the client never said {server.left[0]}, and {len(server.left) - 1} more after it")
     return 1 if server.unexpected or server.left else 0
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     """Say something to the author of the client."""
     sys.stderr.write(f"kode-sidecar replay: {line}\n")
     sys.stderr.flush()
@@ -213,7 +216,7 @@ def _arrivals(fd: int, patience: float | None) -> Iterator[bytes]:
         try:
             data = arrived.get(timeout=patience)
         except queue.Empty:
-            tell(f"the client was silent for {patience:g} s (--patience)")
+            report(f"the client was silent for {patience:g} s (--patience)")
             return
         if not data:
             return

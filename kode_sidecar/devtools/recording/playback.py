@@ -80,7 +80,7 @@ class Playback:
         del log
         params = self._recording.initialize_params()
         self._names = FolderNames(self._recording.head, params, [*map(str, roots)])
-        self._lanes.heard(handshake[-2])
+        self._lanes.received(handshake[-2])
         return recorded_settings(self._recording.head, loaded)
 
     def hosts(self, make: Callable[[], Any]) -> Any:
@@ -142,7 +142,7 @@ class Playback:
                 return held.popleft()
             if not self._loop.frame_may_come():
                 return None
-            self._lanes.heard(held[0])
+            self._lanes.received(held[0])
             return held.popleft()
 
         self._loop.frame_is_there, self._loop.take_frame = is_there, pump

@@ -337,7 +337,7 @@ def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_PlaybackStep]:
     said: Counter[Lane] = Counter()
     for index, line in enumerate(lines):
         if isinstance(line, FrameIn):
-            lanes.heard(bytes(line.frame))
+            lanes.received(bytes(line.frame))
         if index < first:
             continue
         if isinstance(line, FrameOut):

@@ -105,7 +105,7 @@ class RecordedProgram(asyncio.SubprocessTransport):
         self.protocol = protocol_factory()
         self._loop = loop
         self._exited: asyncio.Future[int] = loop.create_future()
-        self._stdin = _Unheard() if pipes[0] == PIPE else None
+        self._stdin = _Discarded() if pipes[0] == PIPE else None
         self._open = {fd: asyncio.ReadTransport() for fd in (1, 2) if pipes[fd] == PIPE}
         self._pipes = {0: self._stdin, **self._open}
 
@@ -161,7 +161,7 @@ class RecordedProgram(asyncio.SubprocessTransport):
         """Do nothing, as `close`."""
 
 
-class _Unheard(asyncio.WriteTransport):
+class _Discarded(asyncio.WriteTransport):
     """The input of a program that does not run."""
 
     _closing = False

@@ -148,7 +148,7 @@ class _ReplayRun:
         self._state_folder = StateCopies(self._home, self._names.here)
         self._matcher = Matcher(recording, self._names)
         self._said: list[bytes] = []
-        self._heard = asyncio.Event()
+        self._received = asyncio.Event()
         self._over = False
 
     async def run(self) -> Replayed:
@@ -202,7 +202,7 @@ class _ReplayRun:
     async def _await_due(self, frame: int, process: SidecarProcess) -> Difference | None:
         """Wait until all is said that came before a frame; return what is missing or differs."""
         while True:
-            self._heard.clear()
+            self._received.clear()
             if self._matcher.difference is not None:
                 return self._matcher.difference
             if self._matcher.is_due(frame):
@@ -211,7 +211,7 @@ class _ReplayRun:
                 if self._over:
                     raise TimeoutError
                 async with asyncio.timeout(self._patience):
-                    await self._heard.wait()
+                    await self._received.wait()
             except TimeoutError:
                 missing = self._matcher.missing(frame)
                 assert missing is not None
@@ -242,8 +242,8 @@ class _ReplayRun:
             while data := await process.read():
                 for body in decoder.feed(data):
                     self._said.append(body)
-                    self._matcher.heard(body)
-                self._heard.set()
+                    self._matcher.received(body)
+                self._received.set()
         finally:
             self._over = True
-            self._heard.set()
+            self._received.set()

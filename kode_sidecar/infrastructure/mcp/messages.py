@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.core.text.lenient_json import lenient_json
-from kode_sidecar.core.text.shown_text import mend_value
+from kode_sidecar.core.text.shown_text import fix_value
 from kode_sidecar.infrastructure.mcp.contracts import CallResult, Content, Json, as_object
 
 T = TypeVar("T", bound=Struct)
@@ -54,7 +54,7 @@ def _lenient(data: bytes) -> object:
     if value is None and (start := data.find(b'{"jsonrpc"')) > 0:  # after words of a log
         value = lenient_json(data[start:])
     try:
-        return mend_value(value)
+        return fix_value(value)
     except RecursionError:
         return None
 

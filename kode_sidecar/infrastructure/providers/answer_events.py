@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.infrastructure.providers.harmony_channels import ChannelPart, HarmonyChannels
 from kode_sidecar.infrastructure.providers.leaked_calls import (
     BARE_HARMONY,
@@ -363,7 +363,7 @@ class DeltaRuns:
         text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        joined = mend_surrogates(text)
+        joined = fix_surrogates(text)
         if kind >= 0 and joined.count("\ufffd") > text.count("\ufffd"):
             self.call_is_torn = True
         return joined

@@ -87,9 +87,9 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     wanted = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
     body["max_tokens"] = budget(wanted, request, profile, body)
     body["stream"] = request.stream
-    effort, told = thinking(request, profile)
+    effort, reported = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *reported))
 
 
 @lru_cache(maxsize=256)

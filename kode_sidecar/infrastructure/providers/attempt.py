@@ -88,7 +88,7 @@ class Attempt:
         endpoint: Endpoint,
         model: ModelProfile,
         request: ModelRequest,
-        told: set[ModelNotice],
+        said: set[ModelNotice],
         notices: Iterable[ModelNotice] = (),
         patience: float | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class Attempt:
         self._dialect = DIALECTS[model.dialect]
         self._body, dropped = self._dialect.encode_request(request, model)
         self._notices = (*notices, *dropped, *_unseen(request, model))
-        self._told = told
+        self._reported = said
         timeouts = endpoint.timeouts(model)
         self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
         self._headers: Mapping[str, str] = {}
@@ -123,11 +123,11 @@ class Attempt:
 
     def _estimate(self) -> LostUsage:
         """Usage reported before the end misses most output, which is estimated by its length."""
-        told = self.usage[0] if self.usage else None
+        said = self.usage[0] if self.usage else None
         output = round(self._said * _TOKENS_PER_CHARACTER)
-        if told is not None and told.usage.output_tokens >= output / 2:
-            return LostUsage(usage=told.usage, cost=told.cost, cost_usd=told.cost_usd)
-        known = told.usage if told is not None else Usage(input_tokens=self._asked_tokens())
+        if said is not None and said.usage.output_tokens >= output / 2:
+            return LostUsage(usage=said.usage, cost=said.cost, cost_usd=said.cost_usd)
+        known = said.usage if said is not None else Usage(input_tokens=self._asked_tokens())
         known = replace(known, output_tokens=output, total_tokens=known.input_tokens + output)
         priced = usage_event(known, self._model.price)
         cost = priced.cost and replace(priced.cost, amount=round(priced.cost.amount, 6))
@@ -137,10 +137,10 @@ class Attempt:
     def _cut_notice(self, events: Iterable[ModelEvent]) -> list[ModelNotice]:
         """Return a notice if the host counted far fewer tokens than we sent: it cut the prompt."""
         asked = self._request.prompt_tokens or 0
-        for told in _usage_in(events):
-            if 0 < told.usage.input_tokens < asked * _READ_SHARE:
+        for said in _usage_in(events):
+            if 0 < said.usage.input_tokens < asked * _READ_SHARE:
                 text = (
-                    f"{self._endpoint.errors.host} read {told.usage.input_tokens:,} of about "
+                    f"{self._endpoint.errors.host} read {said.usage.input_tokens:,} of about "
                     f"{asked:,} tokens: it left out the beginning of the conversation. Give the "
                     "model a larger context there (OLLAMA_CONTEXT_LENGTH, or num_ctx), or say its "
                     "`context_window` in config.yaml."
@@ -215,9 +215,9 @@ class Attempt:
 
     def _is_news(self, event: ModelEvent) -> bool:
         if isinstance(event, ModelNotice):
-            if event in self._told:
+            if event in self._reported:
                 return False
-            self._told.add(event)
+            self._reported.add(event)
         return True
 
     def _ask(self) -> AbstractAsyncContextManager[HostResponse]:

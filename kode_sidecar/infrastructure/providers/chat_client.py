@@ -113,7 +113,7 @@ class ChatClient:
         self._now = now
         self._endpoints: dict[str, Endpoint] = {}
         self._limiters: dict[tuple[str, str], RateLimiter] = {}
-        self._told: set[ModelNotice] = set()
+        self._reported: set[ModelNotice] = set()
 
     def missing(self, model: str) -> ErrorInfo | None:
         """Return the error that prevents any request to this model; None if ready."""
@@ -195,7 +195,7 @@ class ChatClient:
                 return
             model = endpoint.described(choice.target.model)
             notices = [*choice.notices(), *adapted]
-            attempt = Attempt(endpoint, model, request, self._told, notices, patience)
+            attempt = Attempt(endpoint, model, request, self._reported, notices, patience)
             async with aclosing(attempt.batches(raw)) as batches:
                 async for batch in batches:
                     if batch:
@@ -228,8 +228,8 @@ class ChatClient:
             _slow_all(endpoint.limiter, error, delay)
             lost = [AttemptLost(attempt.lost)] if attempt.lost else []
             if delay is None:
-                told = attempt.usage if attempt.lost and not attempt.lost.estimated else lost
-                yield [*told, ResponseFailed(error)]
+                said = attempt.usage if attempt.lost and not attempt.lost.estimated else lost
+                yield [*said, ResponseFailed(error)]
                 return
             dropped = [AttemptDropped(error.message)] if attempt.started else []
             yield [*dropped, *lost, RetryPlanned(error.message, delay, failed + 1, error.code)]

@@ -67,10 +67,10 @@ def offered_tools(request: ModelRequest, profile: ModelProfile) -> OfferedTools:
     if len(specs) == len(request.tools):
         return OfferedTools(specs, ())
     faults = {one.name: offered(one).fault for one in request.tools if one not in specs}
-    return OfferedTools(specs, tuple(_told(faults, profile)))
+    return OfferedTools(specs, tuple(_reported(faults, profile)))
 
 
-def _told(faults: dict[str, str], profile: ModelProfile) -> Iterable[ModelNotice]:
+def _reported(faults: dict[str, str], profile: ModelProfile) -> Iterable[ModelNotice]:
     for name, fault in faults.items():
         why = fault or f"{profile.id} refused its description"
         text = f"The tool {_shown(name)} was left out: {why}. The other tools stay."

@@ -16,7 +16,7 @@ from kode_sidecar.infrastructure.providers.openai_wire import (
     OpenAIUsage,
     ReasoningDetails,
     error_of,
-    told_cost,
+    reported_cost,
     usage_of,
 )
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, usage_event
@@ -130,7 +130,7 @@ class ChatDecoder(EventDecoder):
         if self._details.whole:
             runs.put(OpaqueData({"reasoning_details": self._details.whole}))
         if self._usage is not None:
-            runs.put(usage_event(usage_of(self._usage), self._price, told_cost(self._usage)))
+            runs.put(usage_event(usage_of(self._usage), self._price, reported_cost(self._usage)))
         return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
     def _is_of_another_answer(self, chunk: OpenAIChunk) -> bool:
@@ -158,9 +158,9 @@ class ChatDecoder(EventDecoder):
         if reasoning:
             self._named_reasoning = True
         if delta.reasoning_details:
-            told = self._details.add(delta.reasoning_details)
+            reported = self._details.add(delta.reasoning_details)
             # Most hosts that send the list send its text in another field, too.
-            reasoning = reasoning if self._named_reasoning else told
+            reasoning = reasoning if self._named_reasoning else reported
         if reasoning or (delta.reasoning_content is not None and not runs.has_any):
             runs.add(THINKING, reasoning or "")
         content = delta.content

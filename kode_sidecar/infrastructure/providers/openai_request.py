@@ -75,8 +75,8 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
         messages.append({"role": "system", "content": CALL_A_TOOL})
     body: dict[str, Any] = {"model": profile.id, "messages": messages}
     if request.tools:
-        told = {tool.name for tools in late.values() for tool in tools}
-        body["tools"] = [_tool(one) for one in request.tools if one.name not in told]
+        reported = {tool.name for tools in late.values() for tool in tools}
+        body["tools"] = [_tool(one) for one in request.tools if one.name not in reported]
         body["tool_choice"] = choice.sent
     sent, notices = sampling(request, profile, habits.highest_sampling)
     body.update(sent)
@@ -89,9 +89,9 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
     body["stream"] = request.stream
     if request.stream:
         body["stream_options"] = {"include_usage": True}
-    effort, told = thinking(request, profile)
+    effort, reported = thinking(request, profile)
     body.update({**profile.body, **effort})
-    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *reported))
 
 
 def bearer_headers(api_key: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from kode_sidecar.core.domain.model_event import (
     TextMarked,
     ThinkingSigned,
 )
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
 from kode_sidecar.infrastructure.providers.event_decoder import PASSED_OVER, EventDecoder
 from kode_sidecar.infrastructure.providers.openai_wire import ToolCallDelta, ToolFunction
@@ -258,9 +258,9 @@ class ResponsesDecoder(EventDecoder):
 
     def _close_reasoning(self, slot: _Slot, item: Item) -> None:
         if not slot.said:
-            told = parts_text(item.get("summary"), "\n\n") or parts_text(item.get("content"))
-            if told:
-                self._grow(slot, told, None)
+            reported = parts_text(item.get("summary"), "\n\n") or parts_text(item.get("content"))
+            if reported:
+                self._grow(slot, reported, None)
         if item.get("encrypted_content") or item.get("content"):
             kept = {name: item[name] for name in _KEPT if item.get(name) is not None}
             self._runs.put(ThinkingSigned(None, opaque={REASONING_ITEM: kept}))
@@ -270,7 +270,7 @@ class ResponsesDecoder(EventDecoder):
         grown = "".join(slot.said)
         if not grown:
             self._grow_call(slot, {}, whole)
-        elif mend_surrogates(grown) != mend_surrogates(whole):
+        elif fix_surrogates(grown) != fix_surrogates(whole):
             self._has_gap = True
 
     def _reason(self) -> FinishReason:

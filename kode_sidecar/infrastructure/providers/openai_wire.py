@@ -207,7 +207,7 @@ def usage_of(wire: OpenAIUsage) -> Usage:
     )
 
 
-def told_cost(wire: OpenAIUsage) -> float | None:
+def reported_cost(wire: OpenAIUsage) -> float | None:
     """Return the cost of the answer that the host reports: a number, or a total."""
     cost = wire.cost
     if isinstance(cost, dict):

@@ -200,16 +200,16 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def usage_event(
-    usage: Usage, price: TokenPrice | None, told: float | None = None, *, for_an_hour: int = 0
+    usage: Usage, price: TokenPrice | None, said: float | None = None, *, for_an_hour: int = 0
 ) -> UsageReported:
     """Return usage with its cost: the one the host reported (`told`), else by the price if known.
 
     `for_an_hour` counts the written tokens that stay in the cache for an hour. A reported cost is
     in the currency of the price, or in dollars without a price.
     """
-    if told is not None:
+    if said is not None:
         currency = price.currency if price else "USD"
-        return UsageReported(usage, Cost(told, currency), told if currency == "USD" else None)
+        return UsageReported(usage, Cost(said, currency), said if currency == "USD" else None)
     if price is None:
         return UsageReported(usage)
     written = usage.cache_write_tokens

@@ -75,7 +75,7 @@ _TRACE_HEADERS = (
 )
 # The host's own header on whether to retry counts for errors whose code does not decide it.
 _TOLD = {"true": True, "false": False}
-_MAY_BE_TOLD = frozenset({"Provider", "RateLimited", "IncompleteAnswer"})
+_HOST_DECIDES = frozenset({"Provider", "RateLimited", "IncompleteAnswer"})
 # Longer waits than this are reported, not waited for (`rate_limiter.MAX_RETRY_AFTER`).
 _SAID_AS_A_TIME = 60.0
 _BUSY = (0, 425, 429, 500, 503)
@@ -114,9 +114,9 @@ class ProviderErrors:
         if after is None and status == 429:
             after = seconds_until_reset(headers)
         found = self._info(status, words, model, after)
-        told = _TOLD.get(headers.get("x-should-retry", "").strip().lower())
-        if told is not None and found.code in _MAY_BE_TOLD:
-            found = replace(found, retryable=told)
+        said = _TOLD.get(headers.get("x-should-retry", "").strip().lower())
+        if said is not None and found.code in _HOST_DECIDES:
+            found = replace(found, retryable=said)
         return self.traced(found, headers)
 
     def traced(self, error: ErrorInfo, headers: Mapping[str, str]) -> ErrorInfo:
@@ -251,12 +251,12 @@ def _limit(code: str, words: ErrorWords) -> dict[str, object]:
     """Return which limit was reached, with the numbers the host named."""
     if code == "QuotaExceeded":
         return {"limit": "quota"}
-    told = limits_in(words.message)
+    said = limits_in(words.message)
     found: dict[str, object] = {"limit": limit_kind(words.all)}
-    if told.at_once is not None:
-        found["atOnce"] = told.at_once
-    if told.per_minute is not None:
-        found["perMinute"] = told.per_minute
+    if said.at_once is not None:
+        found["atOnce"] = said.at_once
+    if said.per_minute is not None:
+        found["perMinute"] = said.per_minute
     return found
 
 

@@ -91,12 +91,12 @@ class RateLimiter:
 
     def learn(self, error: ErrorInfo) -> None:
         """Learn the host's limits from the refusal of a request that holds a slot."""
-        told = error.details or {}
-        if per_minute := told.get("perMinute"):
+        said = error.details or {}
+        if per_minute := said.get("perMinute"):
             self._per_minute = per_minute
-        if at_once := told.get("atOnce"):
+        if at_once := said.get("atOnce"):
             self._at_once, self._guessed_until = at_once, None
-        elif told.get("limit") == "concurrency":
+        elif said.get("limit") == "concurrency":
             # `_running` includes the refused request; the others were not refused.
             self._at_once = max(1, min(self._running - 1, self._at_once or self._running))
             self._guessed_until = self._now() + _GUESS_HOLDS

@@ -78,8 +78,8 @@ def thinking(request: ModelRequest, profile: ModelProfile) -> tuple[Mapping[str,
     if wanted is None:
         return {}, ()
     if not profile.efforts:
-        told = () if request.effort is None else (_no_effort(profile, wanted),)
-        return {}, told
+        reported = () if request.effort is None else (_no_effort(profile, wanted),)
+        return {}, reported
     at = EFFORTS.index(wanted)
     taken = sorted(profile.efforts, key=EFFORTS.index, reverse=True)
     nearest = min(taken, key=lambda one: abs(EFFORTS.index(one) - at))

@@ -84,9 +84,9 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     if request.cache_key and profile.cache_key is not False:
         body["prompt_cache_key"] = request.cache_key
     body["stream"] = request.stream
-    effort, told = thinking(request, profile)
+    effort, reported = thinking(request, profile)
     body.update(_with_effort(profile.body, effort))
-    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *told))
+    return EncodedRequest(encoded(body, profile), (*left_out, *choice.notices, *notices, *reported))
 
 
 OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, ResponsesDecoder.of)

@@ -17,7 +17,7 @@ from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.event_parts import EFFORTS, Effort
 from kode_sidecar.core.domain.message import Blob, Message
 from kode_sidecar.core.protocol.events import artifact_ref
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.core.text.uris import folder_key
 from kode_sidecar.core.whole_files import sync_folder
 from kode_sidecar.infrastructure.records.disk import not_read, not_saved, replace_file
@@ -156,7 +156,7 @@ def save_artifact(conversation_folder: Path, new_id: Callable[[], str], text: st
     """
     artifact_id = new_id()
     path = _artifact_path(conversation_folder, artifact_id)
-    data = mend_surrogates(text).encode()
+    data = fix_surrogates(text).encode()
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(path, _NEW_FILE, 0o600)

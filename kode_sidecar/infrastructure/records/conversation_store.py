@@ -359,8 +359,8 @@ def _rebuilt(
     messages: Sequence[Message], events: Sequence[StoredEvent], conversation_id: str
 ) -> Sequence[Message]:
     """Return the messages with the damaged ones rebuilt, or replaced by stand-ins."""
-    told = with_rebuilt(messages, events, conversation_id)
-    return with_stand_ins(told, events, conversation_id)
+    reported = with_rebuilt(messages, events, conversation_id)
+    return with_stand_ins(reported, events, conversation_id)
 
 
 def _restore(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:

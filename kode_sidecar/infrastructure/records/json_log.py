@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 from kode_sidecar.core.domain.message import Usage
 from kode_sidecar.core.text.secret_text import MASK, SecretMask
-from kode_sidecar.core.text.shown_text import mend_surrogates, without_controls
+from kode_sidecar.core.text.shown_text import fix_surrogates, without_controls
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.infrastructure.records.json_record import encode_json
 
@@ -35,7 +35,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Return the text without credentials and control characters."""
-        return self._mask.labels(without_controls(mend_surrogates(text)))
+        return self._mask.labels(without_controls(fix_surrogates(text)))
 
     def value(self, value: object) -> Any:
         """Return a JSON-like value, cleaned at every level; other objects become their `str`."""

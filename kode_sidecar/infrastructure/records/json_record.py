@@ -5,7 +5,7 @@ from zlib import crc32
 
 import msgspec
 
-from kode_sidecar.core.text.shown_text import mend_value
+from kode_sidecar.core.text.shown_text import fix_value
 from kode_sidecar.errors import KodeError
 
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
@@ -88,7 +88,7 @@ def encode_json(value: object) -> bytes:
         try:
             return _encoder.encode(value)
         except UnicodeEncodeError:
-            return _encoder.encode(mend_value(msgspec.to_builtins(value)))
+            return _encoder.encode(fix_value(msgspec.to_builtins(value)))
     except RecursionError:
         text = "not saved: a value in it is nested too deeply; ask for something flatter"
         raise KodeError("Storage", text) from None

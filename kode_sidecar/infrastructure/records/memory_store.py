@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kode_sidecar.core.domain.memory import MemoryItem, MemoryState, best_matches, check_memory
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.core.whole_files import sync_folder
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import make_folder, not_read, not_saved, replace_file
@@ -48,7 +48,7 @@ class MemoryStore:
         Raises KodeError `InvalidArguments`, `MemoryRefused` when too many wait, `Storage`.
         """
         check_memory(content, scope, tags)
-        content = mend_surrogates(content)
+        content = fix_surrogates(content)
         async with self._writing:
             known = await self.items()
             for item in known:
@@ -63,7 +63,7 @@ class MemoryStore:
                 id=self._new_id(),
                 content=content,
                 scope=scope,
-                tags=tuple(map(mend_surrogates, tags)),
+                tags=tuple(map(fix_surrogates, tags)),
                 created_at=self._now(),
                 state="candidate",
             )

@@ -36,14 +36,14 @@ def with_stand_ins(
     """
     if not missing_parents(messages):
         return messages
-    told = _PartialMessages(events)
+    reported = _PartialMessages(events)
     ids = {message.id for message in messages}
     whole: list[Message] = []
     for message in messages:
         chain = [message]
         while (parent_id := chain[-1].parent_id) is not None and parent_id not in ids:
             ids.add(parent_id)
-            chain.append(told.stand_in(parent_id, chain[-1], whole, session_id))
+            chain.append(reported.stand_in(parent_id, chain[-1], whole, session_id))
         whole += reversed(chain)
     return whole
 
@@ -150,17 +150,17 @@ def with_rebuilt(
     kept: Sequence[Message], events: Sequence[StoredEvent], session_id: str
 ) -> Sequence[Message]:
     """Return `kept`, with the messages that only the events have inserted at their places."""
-    told = complete_messages(events, session_id)
-    places = {message.id: place for place, message in enumerate(told)}
+    reported = complete_messages(events, session_id)
+    places = {message.id: place for place, message in enumerate(reported)}
     known = {message.id for message in kept}
     found = list(kept)
-    for message in told:
+    for message in reported:
         if message.id in known:
             continue
         before = (
             number
             for number in range(len(found), 0, -1)
-            if places.get(found[number - 1].id, len(told)) < places[message.id]
+            if places.get(found[number - 1].id, len(reported)) < places[message.id]
         )
         found.insert(next(before, 0), message)
     return found

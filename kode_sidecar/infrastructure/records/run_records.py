@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import (
@@ -78,13 +78,13 @@ class RunRecords:
         """Append to a text file, LF line ends. Raises KodeError `Storage`."""
         try:
             with (self.folder / name).open("a", encoding="utf-8", newline="\n") as file:
-                file.write(mend_surrogates(text))
+                file.write(fix_surrogates(text))
         except OSError as error:
             raise not_saved(name, error) from None
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file. Raises KodeError `Storage`."""
-        replace_file(self.folder / name, mend_surrogates(text).encode(), durable=False)
+        replace_file(self.folder / name, fix_surrogates(text).encode(), durable=False)
 
     def save_artifact(self, name: str, text: str) -> int:
         """Save a text as `archive/artifacts/{name}`; return its length in bytes.
@@ -92,7 +92,7 @@ class RunRecords:
         Raises KodeError `Storage`.
         """
         folder = self.folder / "archive" / "artifacts"
-        data = mend_surrogates(text).encode()
+        data = fix_surrogates(text).encode()
         make_folder(folder, "archive/artifacts")
         replace_file(folder / name, data, durable=False)
         return len(data)

@@ -50,7 +50,7 @@ class Documents:
         self._documents: dict[str, Document] = {}
         self._listeners: dict[object, Callable[[DocumentChange], None]] = {}
         self._charsets: dict[str, str] = {}
-        self.tell_fault: Callable[[str], None] = lambda _line: None
+        self.report_fault: Callable[[str], None] = lambda _line: None
 
     def get(self, uri_or_key: str) -> Document | None:
         """Return the open document of that URI in any spelling; it may be unsynced."""
@@ -73,13 +73,13 @@ class Documents:
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> None:
         """Handle `textDocument/didOpen`; opening an open document replaces it."""
         if (known := self.get(uri)) is not None and known.synced:
-            self.tell_fault(f"didOpen: {uri} is open already; the text told now takes its place")
+            self.report_fault(f"didOpen: {uri} is open already; the text told now takes its place")
         document = Document(uri, text, version=version, language_id=language_id, is_open=True)
         document.saved_as = self._charsets.get(document.key, "")
         self._documents[document.key] = document
-        self._tell(document, "opened")
+        self._report(document, "opened")
 
-    def tell_encoding(self, uri: str, name: str) -> None:
+    def report_encoding(self, uri: str, name: str) -> None:
         """Note the encoding in which the editor saves a document, until it closes it.
 
         The call may come before the document is opened. An unknown name counts as none.
@@ -94,7 +94,7 @@ class Documents:
         """Handle `textDocument/didChange`, full or incremental, as decoded dicts or structs."""
         document = self.get(uri)
         if document is None:
-            self.tell_fault(f"didChange: {uri} is not open; nothing reads it until it is opened")
+            self.report_fault(f"didChange: {uri} is not open; nothing reads it until it is opened")
             self.mark_unsynced(uri, "it was changed without having been opened")
             document = self._documents[canonical_key(uri)]
         try:
@@ -104,7 +104,7 @@ class Documents:
             return
         if version is not None and document.version is not None and version <= document.version:
             grown = f"version {version} came after {document.version}"
-            self.tell_fault(f"didChange: {uri}: {grown}; it is taken, but versions must grow")
+            self.report_fault(f"didChange: {uri}: {grown}; it is taken, but versions must grow")
         document.version = document.version if version is None else version
         for index, change in enumerate(changes):
             self._apply(document, change, last=index == len(changes) - 1)
@@ -113,23 +113,23 @@ class Documents:
         """Handle `textDocument/didSave`; a text that differs from ours counts as a full change."""
         document = self.get(uri)
         if document is None:
-            self.tell_fault(f"didSave: {uri} is not open; nothing was done")
+            self.report_fault(f"didSave: {uri} is not open; nothing was done")
             return
         if text is not None and (not document.synced or to_lf(text) != document.lf_text):
             self._apply(document, ContentChange(text=text), last=True)
         if document.synced:
-            self._tell(document, "saved")
+            self._report(document, "saved")
 
     def close(self, uri: str) -> None:
         """Handle `textDocument/didClose`."""
         document = self.get(uri)
         if document is None:
-            self.tell_fault(f"didClose: {uri} is not open; nothing was done")
+            self.report_fault(f"didClose: {uri} is not open; nothing was done")
         else:
             del self._documents[document.key]
             self._charsets.pop(document.key, None)
             document.is_open = False
-            self._tell(document, "closed")
+            self._report(document, "closed")
 
     def show(self, uri: str, base: str, text: str) -> None:
         """Open a document if needed, and change its text: as an editor that applies an edit."""
@@ -148,14 +148,14 @@ class Documents:
             document = Document(uri, "", is_open=True)
             self._documents[document.key] = document
         document.unsynced_reason = reason
-        self._tell(document, "unsynced")
+        self._report(document, "unsynced")
 
     def _apply(self, document: Document, change: ContentChange, *, last: bool) -> None:
         if change.range is None:
             entry = document.replace_all(change.text)
             if not document.synced:
                 document.unsynced_reason = ""
-                self._tell(document, "opened", last=last)
+                self._report(document, "opened", last=last)
                 return
         elif not document.synced:
             return
@@ -163,15 +163,15 @@ class Documents:
             try:
                 entry = document.replace_range(change.range, change.text, self.position_encoding)
             except ValueError as error:
-                self.tell_fault(
+                self.report_fault(
                     f"didChange: {document.uri}: a change does not fit the text: {error}; nothing "
                     "reads it until it is opened again or changed as a whole"
                 )
                 self.mark_unsynced(document.uri, f"a change does not fit its text: {error}")
                 return
-        self._tell(document, "changed", (entry,) if entry else (), last=last)
+        self._report(document, "changed", (entry,) if entry else (), last=last)
 
-    def _tell(
+    def _report(
         self,
         document: Document,
         kind: ChangeKind,

@@ -59,7 +59,7 @@ class FileRecord:
     uri: str
     path: Path | None
     text: str
-    told: str
+    reported: str
     lines: SeenLines = field(default_factory=SeenLines)
     status: FileStatus | None = None
     read_at: str = ""
@@ -67,14 +67,14 @@ class FileRecord:
     changed: bool = False
     announced: bool = False
     lost: Loss = ""
-    lost_untold: bool = False
+    lost_unreported: bool = False
     earlier: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     revisions: list[_Revision] = field(default_factory=list[_Revision])
 
     @property
     def has_news(self) -> bool:
         """True while changes by others are not yet reported to the model."""
-        return self.lost_untold or bool(self.earlier) or self.told != self.text
+        return self.lost_unreported or bool(self.earlier) or self.reported != self.text
 
     @property
     def size(self) -> int:
@@ -124,7 +124,7 @@ class Freshness:
         record.read_at = self._now()
         record.status = document.status
         if not record.lines.stale and self._all_seen(record):
-            record.told = record.text
+            record.reported = record.text
             record.changed = record.announced = False
         self._forget()
 
@@ -180,7 +180,7 @@ class Freshness:
         record = self._files[key]
         if record.lost != how:
             record.lost = how
-            record.lost_untold = record.changed = True
+            record.lost_unreported = record.changed = True
             record.announced = False
 
     def gaps(self, document: Document, start: int, end: int) -> tuple[Gap, ...]:
@@ -220,11 +220,11 @@ class Freshness:
         runs = None if edits is None else line_runs(before, edits)
         before, after = to_lf(before), to_lf(after)
         self._change(record, before)
-        if record.told != record.text:
-            record.earlier.append((record.told, record.text))
+        if record.reported != record.text:
+            record.earlier.append((record.reported, record.text))
         record.lines = record.lines.write(_runs(before, after) if runs is None else runs)
-        record.text = record.told = after
-        record.changed = record.announced = record.lost_untold = False
+        record.text = record.reported = after
+        record.changed = record.announced = record.lost_unreported = False
         record.lost = ""
         record.edited_at = self._now()
 
@@ -241,7 +241,7 @@ class Freshness:
         record = self._files.get(key)
         if record is not None:
             self.lose(key, "deleted")
-            record.changed = record.lost_untold = False
+            record.changed = record.lost_unreported = False
             record.edited_at = self._now()
 
     def created(self, uri: str, path: Path, text: str) -> None:
@@ -255,20 +255,20 @@ class Freshness:
         self._files[key] = record
         self._forget()
 
-    def untold(self, key: str) -> ForeignChange | None:
+    def unreported(self, key: str) -> ForeignChange | None:
         """Return the changes by others to a file that are not yet reported to the model."""
         record = self._files[key]
-        last = [(record.told, record.text)] if record.told != record.text else []
-        lost: Loss = record.lost if record.lost_untold else ""
+        last = [(record.reported, record.text)] if record.reported != record.text else []
+        lost: Loss = record.lost if record.lost_unreported else ""
         steps = (*record.earlier, *last)
         return ForeignChange(key, steps, lost) if steps or lost else None
 
-    def tell(self, key: str) -> None:
+    def report(self, key: str) -> None:
         """Note that the changes of `untold` were reported to the model."""
         record = self._files[key]
         record.earlier.clear()
-        record.told = record.text
-        record.lost_untold = record.announced = False
+        record.reported = record.text
+        record.lost_unreported = record.announced = False
 
     def _use(self, current: Document) -> FileRecord:
         """Return a document's record, updated to its text now, as the most recently used."""
@@ -283,7 +283,7 @@ class Freshness:
 
     def _meet(self, record: FileRecord, current: Document) -> None:
         record.lost = ""
-        record.lost_untold = False
+        record.lost_unreported = False
         self._change(record, current.lf_text)
 
     def _change(self, record: FileRecord, text: str, runs: Sequence[Run] | None = None) -> None:
@@ -295,10 +295,10 @@ class Freshness:
 
     def _all_seen(self, record: FileRecord) -> bool:
         """Return whether all lines that others changed since were shown in their present form."""
-        if record.told == record.text:
+        if record.reported == record.text:
             return True
         seen = record.lines.seen
-        return all(covers(seen, b0, b1) for _, _, b0, b1 in _runs(record.told, record.text))
+        return all(covers(seen, b0, b1) for _, _, b0, b1 in _runs(record.reported, record.text))
 
     def _revision(self, record: FileRecord, text: str) -> _Revision:
         for at, revision in enumerate(record.revisions):

@@ -166,8 +166,8 @@ def place_of_symbol(
     column = _column(lines[line - 1], symbol) if line <= len(lines) else None
     if column is None:
         others = [at for at, text in enumerate(lines, 1) if _column(text, symbol) is not None]
-        told = ", ".join(map(str, others[:_PLACES_NAMED])) or "no line"
-        text = f"Line {line} does not hold `{symbol}`; in this file {told} does."
+        said = ", ".join(map(str, others[:_PLACES_NAMED])) or "no line"
+        text = f"Line {line} does not hold `{symbol}`; in this file {said} does."
         raise KodeError("InvalidArguments", text)
     held = LineMap(seen, document.lf_text).held(line - 1)
     if held is None:

@@ -133,7 +133,7 @@ class Search:
         result.matches = found[: query.max_results]
         if len(found) < FEW and not result.more:
             await self._note_left_out(query, targets, result)
-        self._tell_shown(result.matches, buffers, files)
+        self._note_shown(result.matches, buffers, files)
         return result
 
     async def _note_left_out(
@@ -154,7 +154,7 @@ class Search:
             )
         result.left_out = found.words(encoding)
 
-    def _tell_shown(
+    def _note_shown(
         self, matches: Sequence[SearchMatch], buffers: Iterable[_Buffer], files: Iterable["_File"]
     ) -> None:
         """Report the lines that are shown uncut and match the text that we have read."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.core.kernel.contracts import Clock
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import not_made, not_read, not_saved, replace_file
@@ -129,7 +129,7 @@ class BatchFolder:
         try:
             with suppress(FileExistsError):
                 job.prompt_file.parent.mkdir(mode=0o700)
-            job.prompt_file.write_bytes(mend_surrogates(job.task.prompt).encode())
+            job.prompt_file.write_bytes(fix_surrogates(job.task.prompt).encode())
         except OSError as error:
             raise not_saved(job.task.id, error) from None
 

@@ -25,7 +25,7 @@ _MESSAGE_CHARS = 500
 _DIFF = "deliverables/changes.patch"
 _WHAT = re.compile(r"\s+")
 
-Told = Callable[[TaskState], None]
+Reported = Callable[[TaskState], None]
 """Called on the event loop when a task has begun, was cut off or is done."""
 
 
@@ -41,7 +41,7 @@ class Dispatcher:
     record: BatchRecord
     engine: BatchEngine
     clock: Clock
-    told: Told
+    reported: Reported
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Dispatcher:
         self.folder.lay_out(job)
         attempt = int(job.folder.name)
         self.folder.log.add(Claimed(at=self.clock.timestamp(), id=state.task.id, attempt=attempt))
-        self.told(state)
+        self.reported(state)
 
     def _close(self, state: TaskState, outcome: Outcome, *, stopped: bool = False) -> None:
         """Record how a run ended. `stopped`: by the user, which is no strike."""
@@ -175,11 +175,11 @@ class Dispatcher:
                 self.folder.log.add(cut)
                 if not self.cancelled.is_set():
                     self._waiting.insert(0, state)
-                self.told(state)
+                self.reported(state)
                 return
         self.folder.log.add(TaskEnded(at=at, id=name, attempt=attempt, outcome=outcome))
         self._failures += outcome.status != "completed"
-        self.told(state)
+        self.reported(state)
 
 
 def try_again(folder: BatchFolder, clock: Clock) -> int:

@@ -91,7 +91,7 @@ class BatchProgress:
 
     def _report(self, state: TaskState) -> None:
         last = state.outcome or state.cuts[-1]
-        told = {
+        reported = {
             "task": state.task.id,
             "state": state.name,
             "code": last.code,
@@ -100,7 +100,7 @@ class BatchProgress:
             "done": self._done,
             "tasks": self._total,
         }
-        self._screen.write(f"{msgspec.json.encode(told).decode()}\n")
+        self._screen.write(f"{msgspec.json.encode(reported).decode()}\n")
         self._screen.flush()
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kode_sidecar.core.domain.message import Cost, Usage
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.infrastructure.records.disk import not_saved, replace_file
 from kode_sidecar.infrastructure.records.json_record import encode_json
 from kode_sidecar.infrastructure.records.spending import Totals
@@ -17,7 +17,7 @@ from kode_sidecar.jobs.batch.batch_folder import RUNS_FOLDER, BatchRecord, read_
 from kode_sidecar.jobs.batch.report_page import amount, write_page
 from kode_sidecar.jobs.batch.task_log import Outcome, TaskLogFold, TaskState, read_task_log
 
-_MOST_TOLD = 50
+_MOST_SHOWN = 50
 """How many uncompleted tasks `report.md` lists; the page lists all of them."""
 
 
@@ -165,7 +165,7 @@ def write_report(folder: Path) -> Report:
     report = make_report(folder)
     replace_file(folder / "report.json", encode_json(report) + b"\n", durable=False)
     for name, text in (("report.md", _markdown(report)), ("report.xml", _junit(report))):
-        replace_file(folder / name, mend_surrogates(text).encode(), durable=False)
+        replace_file(folder / name, fix_surrogates(text).encode(), durable=False)
     try:
         write_page(folder / "report.html", msgspec.to_builtins(report))
     except OSError as error:
@@ -214,12 +214,12 @@ def _markdown(report: Report) -> str:
     failed = [one for one in report.rows if one.state != "completed"]
     if failed:
         lines += ["", "## Not completed", "", "| task | state | why |", "|---|---|---|"]
-        for one in failed[:_MOST_TOLD]:
+        for one in failed[:_MOST_SHOWN]:
             why = f"{one.code}: {one.message}" if one.code else ""
             place = f"[{one.id}]({one.folder}/transcript.md)" if one.folder else one.id
             lines.append(f"| {place} | {one.state} | {_cell(why)} |")
-        if len(failed) > _MOST_TOLD:
-            lines += ["", f"and {len(failed) - _MOST_TOLD} more; `report.html` has them all."]
+        if len(failed) > _MOST_SHOWN:
+            lines += ["", f"and {len(failed) - _MOST_SHOWN} more; `report.html` has them all."]
     return "\n".join(lines) + "\n"
 
 
@@ -256,11 +256,11 @@ def _case(row: TaskRow) -> str:
     )
     if not kind:
         return f"{head}/>\n"
-    told = f"<{kind} type={quoteattr(row.code)} message={quoteattr(_plain(row.message))}"
+    reported = f"<{kind} type={quoteattr(row.code)} message={quoteattr(_plain(row.message))}"
     if kind == "skipped":
-        told = f"<skipped message={quoteattr(row.state)}"
+        reported = f"<skipped message={quoteattr(row.state)}"
     body = f">{escape(row.folder)}</{kind}>" if row.folder else "/>"
-    return f"{head}>{told}{body}</testcase>\n"
+    return f"{head}>{reported}{body}</testcase>\n"
 
 
 def _plain(text: str) -> str:

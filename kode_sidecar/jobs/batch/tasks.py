@@ -141,10 +141,10 @@ class Planner:
             raise KodeError(
                 error.code, f"task {task.id}: {error.message}", details=error.details
             ) from None
-        told = msgspec.json.encode([config_print, prompt, workspace])
+        reported = msgspec.json.encode([config_print, prompt, workspace])
         return PlannedTask(
             id=task.id,
-            fingerprint=hashlib.sha256(told).hexdigest(),
+            fingerprint=hashlib.sha256(reported).hexdigest(),
             prompt=prompt,
             workspace=workspace,
             fields=task.set,

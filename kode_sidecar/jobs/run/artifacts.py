@@ -139,10 +139,10 @@ def missing_error(found: Sequence[CheckedDeliverable]) -> ErrorInfo | None:
     missing = [one for one in found if one.required and not one.ok]
     if not missing:
         return None
-    told = "; ".join(f"{one.path} {one.problem}" for one in missing)
+    reported = "; ".join(f"{one.path} {one.problem}" for one in missing)
     return failure(
         "DeliverableMissing",
-        f"The run did not deliver what it must: {told}.",
+        f"The run did not deliver what it must: {reported}.",
         paths=[one.path for one in missing],
     )
 

@@ -121,7 +121,7 @@ class RunServices:
     open_memory: Callable[[MemoryHost], Memory]
     report_bug: Callable[[str, BaseException], None]
     rates: LearnedRates = field(default_factory=LearnedRates)
-    silence_told: float = 10.0
+    silence_seconds: float = 10.0
     file_encoding: str | None = None
     open_servers: Callable[[Sequence[str]], RunServers] = _no_servers
 

@@ -118,10 +118,10 @@ class GovernedProposals:
         return place
 
 
-def _applied(proposed: Proposed, did: str, told: str) -> Proposed:
+def _applied(proposed: Proposed, did: str, reported: str) -> Proposed:
     """Return the proposal worded as an edit that is already applied."""
     name = proposed.path
-    return replace(proposed, summary=f"{did} {name}", message=f"{told} {name}.")
+    return replace(proposed, summary=f"{did} {name}", message=f"{reported} {name}.")
 
 
 def _not_done(proposed: Proposed) -> KodeError:

@@ -31,7 +31,7 @@ from kode_sidecar.jobs.run.sandbox import ARCHIVE, WORKSPACE, source_path
 
 IMPORT_ARCHIVE = f"{ARCHIVE}/workspace-import.zip"
 PLAIN, EXECUTABLE = "100644", "100755"
-_MAX_TOLD = 50
+_MAX_SHOWN = 50
 _GIT_FILES = ("HEAD", "index", "packed-refs", "shallow")
 _GIT_FOLDERS = ("refs", "objects")
 _GIT_CONFIG = "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n"
@@ -144,9 +144,9 @@ async def import_project(scope: RunScope, base: Path) -> ProjectCopy | None:
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     """Return the lines of an event: which files were left out and why, at most fifty of them."""
-    told = [f"{quoted(one.path)}: {one.reason}" for one in left_out[:_MAX_TOLD]]
-    more = len(left_out) - len(told)
-    return [*told, f"and {more} more"] if more else told
+    reported = [f"{quoted(one.path)}: {one.reason}" for one in left_out[:_MAX_SHOWN]]
+    more = len(left_out) - len(reported)
+    return [*reported, f"and {more} more"] if more else reported
 
 
 def place_in(root: Root, parts: tuple[str, ...]) -> Location:

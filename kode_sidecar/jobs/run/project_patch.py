@@ -31,7 +31,7 @@ from kode_sidecar.jobs.run.project_copy import (
 from kode_sidecar.jobs.run.sandbox import DELIVERABLES, write_file
 
 CHANGES_PATCH = f"{DELIVERABLES}/changes.patch"
-_MAX_TOLD = 50
+_MAX_SHOWN = 50
 _MAX_NAMED = 5
 
 ChangeKind = Literal["changed", "created", "deleted", "moved"]
@@ -93,18 +93,20 @@ def change_summary(changes: ProjectChanges) -> str:
     if not changes.files:
         return "The project is unchanged."
     count = f"{len(changes.files)} file{'' if len(changes.files) == 1 else 's'}"
-    told = f"{count} changed; {CHANGES_PATCH} has the patch"
+    reported = f"{count} changed; {CHANGES_PATCH} has the patch"
     unasked = [one.path for one in changes.files if one.sensitive]
     if not unasked:
-        return told
+        return reported
     more = f" and {len(unasked) - _MAX_NAMED} more" if len(unasked) > _MAX_NAMED else ""
     named = ", ".join(unasked[:_MAX_NAMED])
-    return f"{told}. LOOK BEFORE YOU APPLY IT: a command wrote {named}{more}, which can run code"
+    return (
+        f"{reported}. LOOK BEFORE YOU APPLY IT: a command wrote {named}{more}, which can run code"
+    )
 
 
 def _data(changes: ProjectChanges) -> dict[str, Any]:
     return {
-        "files": [msgspec.to_builtins(one) for one in changes.files[:_MAX_TOLD]],
+        "files": [msgspec.to_builtins(one) for one in changes.files[:_MAX_SHOWN]],
         "count": len(changes.files),
         "left_out": left_out_lines(changes.left_out),
     }
@@ -126,7 +128,7 @@ def project_changes(
     moved = _moved(copy, origins, now)
     odd = {one.path for one in left_out}
     patches: list[bytes] = []
-    told: list[ChangedPath] = []
+    reported: list[ChangedPath] = []
     try:
         with zipfile.ZipFile(copy.archive) as archive:
             for path in sorted((now.keys() | copy.files.keys()) - odd - set(moved.values())):
@@ -134,10 +136,10 @@ def project_changes(
                 patch = file_patch(old, new)
                 if patch:
                     patches.append(patch)
-                    told.append(_changed_path(old, new, by_tools))
+                    reported.append(_changed_path(old, new, by_tools))
     except (OSError, zipfile.BadZipFile):
         raise _tampered(copy, "the files") from None
-    return ProjectChanges(b"".join(patches), tuple(told), tuple(left_out))
+    return ProjectChanges(b"".join(patches), tuple(reported), tuple(left_out))
 
 
 def _now(

@@ -270,12 +270,12 @@ class _Task:
     async def _walk(self, run: AgentRun[object, str], request: ModelRequest) -> TurnEnd:
         node, turn = run.next_node, self._turn
         cards = CallCards(turn.tools, turn.scope.uri_of)
-        told: dict[str, str] = {}
+        reported: dict[str, str] = {}
         while not Agent.is_end_node(node):
             if not isinstance(node, ModelRequestNode):
                 node = await run.next(node)
                 continue
-            self._prepare(node, told)
+            self._prepare(node, reported)
             await turn.emit.flow()
             model = _NodeModel(run, node, self._target)
             step = ModelStep(turn.scope, turn.context, turn.emit, cards)
@@ -291,13 +291,13 @@ class _Task:
                 if answer.tool_uses and self._tools.withdrawn:
                     break
                 self._rounds += bool(answer.tool_uses)
-                told = await self._answer_unknown(answer.tool_uses)
+                reported = await self._answer_unknown(answer.tool_uses)
                 node = await run.next(model.after)
         return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
 
-    def _prepare(self, node: ModelRequestNode[object, str], told: Mapping[str, str]) -> None:
+    def _prepare(self, node: ModelRequestNode[object, str], reported: Mapping[str, str]) -> None:
         """Put our texts into a request: answers to unknown calls, and the step limit's text."""
-        node.request.parts = [_answered(part, told) for part in node.request.parts]
+        node.request.parts = [_answered(part, reported) for part in node.request.parts]
         if self._rounds >= self._config.runtime.max_steps and not self._tools.withdrawn:
             self._tools.withdrawn = True
             order = UserPromptPart(self._turn.limits.limit_instruction)
@@ -320,13 +320,13 @@ class _Task:
 
         Unknown and invalid calls are recorded like all others; a refusal is worded by us.
         """
-        told: dict[str, str] = {}
+        reported: dict[str, str] = {}
         for call in calls:
             if call.name not in self._tools.offered or call.invalid_input is not None:
                 text = await self._tools.answer(call.tool_use_id)
                 if call.invalid_input is None:
-                    told[call.tool_use_id] = text
-        return told
+                    reported[call.tool_use_id] = text
+        return reported
 
 
 def _http(target: Target) -> DefaultAsyncHttpxClient:

@@ -106,21 +106,21 @@ class EventLog:
         `where` is a step or `tool NAME`. The event is `path.refused` for an error of category
         `sandbox`, else `error.recorded`.
         """
-        told = self.clean_error(error)
+        reported = self.clean_error(error)
         refused = error.category == "sandbox"
         event_id = self.event(
             "path.refused" if refused else "error.recorded",
-            f"{where}: {told.message}",
+            f"{where}: {reported.message}",
             actor="governance" if refused else "runtime",
             severity="error",
-            data={"where": where, "code": told.code, "category": told.category},
+            data={"where": where, "code": reported.code, "category": reported.category},
             correlation_id=correlation_id,
         )
         line = ErrorRecord(
             timestamp=self._clock.timestamp(),
             run_id=self._record().run_id,
             where=where,
-            error=told,
+            error=reported,
             correlation_id=correlation_id,
             event_id=event_id,
         )

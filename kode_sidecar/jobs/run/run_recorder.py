@@ -174,10 +174,10 @@ class RunRecorder:
     def _answered(self, event: MessageCompleted) -> None:
         text, calls = "\n".join(self._texts), self._calls
         self.final_text = text.strip() or self.final_text
-        told = f"calls {', '.join(calls)}" if calls else "no calls"
+        reported = f"calls {', '.join(calls)}" if calls else "no calls"
         self._log.event(
             "model.answered",
-            f"Step {self._steps}: {len(text)} characters, {told}",
+            f"Step {self._steps}: {len(text)} characters, {reported}",
             actor="model",
             data={
                 "text": text,

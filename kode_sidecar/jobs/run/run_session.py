@@ -175,7 +175,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         sampling=sampling,
         max_tokens=model.max_tokens,
         questions=UserQuestions(_ANSWER_SECONDS),
-        silence_told=services.silence_told,
+        silence_seconds=services.silence_seconds,
         editor_note=lambda: None,
         system_prompt=lambda _agent, _mode: SystemPrompt(work.system, {}),
         limit_instruction=lambda: services.limit_instruction,

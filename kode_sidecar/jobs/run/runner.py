@@ -234,8 +234,8 @@ class HeadlessRun:
             tool, self._close_servers = self._services.open_servers(names)
             more.append(tool)
         tools = RunTools(scope, self._services, project, more)
-        told = ", ".join(tools.offered) or "none"
-        self._log.event("tools.offered", told, data={"tools": list(tools.offered)})
+        reported = ", ".join(tools.offered) or "none"
+        self._log.event("tools.offered", reported, data={"tools": list(tools.offered)})
         return tools
 
     def _missing(self, config: RunConfig) -> ErrorInfo | None:

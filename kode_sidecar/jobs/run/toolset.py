@@ -192,7 +192,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
         scope.artifacts.add(path, kind="tool_output", created_by=RUN_COMMAND)
         return Blob(ref=path, bytes=len(output), sha256=hashlib.sha256(output).hexdigest())
 
-    async def tell(wanted: WantedCommand, call: ToolCall) -> Unseen:
+    async def report(wanted: WantedCommand, call: ToolCall) -> Unseen:
         """Warn in the events of a risky command that the policy allows, but no rule names (B9)."""
         if why := allowed.risk(wanted.argv, wanted.program.name):
             scope.log.event(
@@ -213,7 +213,7 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
         keep,
         CommandLimits(shell.timeout_seconds, shell.max_output_bytes),
         shell.environment,
-        permit=tell,
+        permit=report,
     )
 
 

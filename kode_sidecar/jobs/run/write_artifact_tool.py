@@ -87,9 +87,9 @@ def write_artifact_tool(
             created_by=WRITE_ARTIFACT,
             content_type=content_type_of(place.display),
         )
-        told = f"{place.display} now has {len(data):,} bytes."
+        reported = f"{place.display} now has {len(data):,} bytes."
         summary = f"Wrote {place.display} ({len(data):,} bytes)"
-        return ToolOutcome(ok=True, summary=summary, content=told, artifacts=(place.display,))
+        return ToolOutcome(ok=True, summary=summary, content=reported, artifacts=(place.display,))
 
     return Tool(WRITE_ARTIFACT, WriteArtifactParams, run, kind="edit", card=_card)
 

@@ -82,15 +82,15 @@ class ClientFiles:
             before = await asyncio.to_thread(self._on_disk, location)
             if not _is_plain(before):
                 return
-            told = await self._read(location)
-            if told is None or (before is not None and self._is_saved(location, told, before)):
+            said = await self._read(location)
+            if said is None or (before is not None and self._is_saved(location, said, before)):
                 self._documents.close(uri)
                 return
             after = await asyncio.to_thread(self._on_disk, location)
             if (before and before.data) == (after and after.data):
                 self._client.serves_buffers = True
-                told = told.removeprefix(_MARK)
-                self._documents.show(uri, told, told)
+                said = said.removeprefix(_MARK)
+                self._documents.show(uri, said, said)
                 document = self._documents.get(uri)
                 if document is not None:
                     document.differs_from_disk = True
@@ -134,23 +134,23 @@ class ClientFiles:
     ) -> ApplyAnswer:
         """Apply an edit to unsaved text, which only the client holds, so only it can change it."""
         base, version = document.text, document.version
-        told = await self._read(location)
-        if told is None or not _same(told, base) or version != edit.version:
+        said = await self._read(location)
+        if said is None or not _same(said, base) or version != edit.version:
             await self.refresh(edit.uri)
             return _moved_on(location)
         if not self._client.writes_files:
             text = f"{location.display} has unsaved changes, and the client takes no text"
             return ApplyAnswer(applied=False, reason=text)
-        return await self._write(edit, location, base, told)
+        return await self._write(edit, location, base, said)
 
     async def _apply_saved(self, edit: DocumentEdit, location: Location) -> ApplyAnswer:
         found = await asyncio.to_thread(self._look, location)
-        told = await self._read(location) if _is_plain(found) else None
-        if told is not None and not self._is_saved(location, told, found):
+        said = await self._read(location) if _is_plain(found) else None
+        if said is not None and not self._is_saved(location, said, found):
             await self.refresh(edit.uri)
             return _moved_on(location)
-        if told is not None and self._client.writes_files and self._client.serves_buffers:
-            return await self._write(edit, location, found.text, told)
+        if said is not None and self._client.writes_files and self._client.serves_buffers:
+            return await self._write(edit, location, found.text, said)
         text = edit.applied_to(found.text, self._workspace.position_encoding)
         data = encode(text, found.decoded.encoding, bom=found.decoded.bom)
         await asyncio.to_thread(replace_file, location, found.data, data, second_names=True)
@@ -159,13 +159,13 @@ class ClientFiles:
         return ApplyAnswer(applied=True)
 
     async def _write(
-        self, edit: DocumentEdit, location: Location, base: str, told: str
+        self, edit: DocumentEdit, location: Location, base: str, said: str
     ) -> ApplyAnswer:
         """Write the whole text to the client in its line ends; trust what it then reads back."""
         text = edit.applied_to(base, self._workspace.position_encoding)
-        eol = Document(edit.uri, told).eol
+        eol = Document(edit.uri, said).eol
         content = text if (eol == "\r\n") == ("\r\n" in base) else with_eol(text, eol)
-        if told.startswith(_MARK):
+        if said.startswith(_MARK):
             content = _MARK + content
         await self._send(location, content)
         now = await self._read(location)
@@ -176,8 +176,8 @@ class ClientFiles:
         return ApplyAnswer(applied=True)
 
     async def _create(self, edit: FileEdit, location: Location) -> None:
-        told = await self._read(location) if self._client.reads_files else None
-        if told is not None:
+        said = await self._read(location) if self._client.reads_files else None
+        if said is not None:
             text = f"the client has a text for {location.display} already"
             raise KodeError("StaleBase", text)
         if self._client.writes_files and self._client.serves_buffers:
@@ -206,12 +206,12 @@ class ClientFiles:
             return None
         return answer.content if len(answer.content) <= MAX_FILE_BYTES else None
 
-    def _is_saved(self, location: Location, told: str, found: _OnDisk) -> bool:
+    def _is_saved(self, location: Location, said: str, found: _OnDisk) -> bool:
         """Return whether the client's text is that of the disk, or an older one of the disk."""
-        if _same(told, found.text):
-            self._synced[location.uri] = text_rev(_plain(told))
+        if _same(said, found.text):
+            self._synced[location.uri] = text_rev(_plain(said))
             return True
-        return self._synced.get(location.uri) == text_rev(_plain(told))
+        return self._synced.get(location.uri) == text_rev(_plain(said))
 
     def _look(self, location: Location) -> _OnDisk:
         """Read the file on disk. Raises KodeError."""
@@ -224,12 +224,12 @@ class ClientFiles:
         return None
 
 
-def _like(base: str, told: str) -> str:
+def _like(base: str, said: str) -> str:
     """Return the client's text in the line ends of `base`, so that both can be compared."""
-    told = told.removeprefix(_MARK)
-    if "\r" in told or "\r" not in base:
-        return told
-    return with_eol(told, Document("untitled:base", base).eol)
+    said = said.removeprefix(_MARK)
+    if "\r" in said or "\r" not in base:
+        return said
+    return with_eol(said, Document("untitled:base", base).eol)
 
 
 def _same(one: str, other: str) -> bool:

@@ -103,8 +103,8 @@ class AcpQuestions:
         result = await self._connection.request(
             "elicitation/create", params, CreateElicitationResponse
         )
-        told: Any = (result.content or {}).get("answer") if result.action == "accept" else None
-        found = cast(list[object], told) if isinstance(told, list) else [told]
+        reported: Any = (result.content or {}).get("answer") if result.action == "accept" else None
+        found = cast(list[object], reported) if isinstance(reported, list) else [reported]
         return [choice for choice in choices if choice in found]
 
     async def visit(self, address: str, why: str) -> str:

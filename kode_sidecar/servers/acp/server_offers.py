@@ -37,7 +37,7 @@ class ServerOffers:
         self._read = read
         self._notify = notify
         self._verbs = verbs
-        self._told: Json | None = None
+        self._reported: Json | None = None
 
     def announce(self, *, again: bool = False) -> None:
         """Send the commands to the client, if they have changed or `again` is set."""
@@ -46,8 +46,8 @@ class ServerOffers:
             for one in self._verbs()
         ]
         commands = available_commands((*verbs, *_prompts(self._listed())))
-        if again or commands != self._told:
-            self._told = commands
+        if again or commands != self._reported:
+            self._reported = commands
             self._notify(commands)
 
     async def expanded(self, blocks: tuple[PromptBlock, ...]) -> tuple[PromptBlock, ...]:

@@ -227,15 +227,15 @@ class SessionUpdates:
 
     def _call(self, event: BlockStarted | BlockCompleted, block: ToolUseBlock) -> None:
         card = self.cards.get(block.tool_use_id)
-        told = card is not None and card.id == event.block_id
-        if card is None or not told:
+        reported = card is not None and card.id == event.block_id
+        if card is None or not reported:
             card = self.cards[block.tool_use_id] = Card(event.block_id, block)
         card.block = block
         members = tool_call(block, self._folder)
         if isinstance(event, BlockStarted):
             del members["rawInput"]
-        kind = "tool_call_update" if told else "tool_call"
-        status = {} if told else {"status": "pending"}
+        kind = "tool_call_update" if reported else "tool_call"
+        status = {} if reported else {"status": "pending"}
         self._notify({"sessionUpdate": kind, "toolCallId": card.id, **members, **status})
 
     def _result(self, block: ToolResultBlock) -> None:

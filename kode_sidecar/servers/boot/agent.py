@@ -151,7 +151,7 @@ class Agent(JobAgent):
             sampling=self._sampling(),
             max_tokens=settings.max_tokens,
             questions=questions,
-            silence_told=settings.http_silence_told,
+            silence_seconds=settings.http_silence_told,
             editor_note=lambda: editor_note(self._editor_context(), self.workspace),
             system_prompt=self._system_prompt,
             koding_note=partial(koding_note, self._prompts),

@@ -139,9 +139,9 @@ class _App:
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
-        self._documents.tell_fault = connection.tell_fault
+        self._documents.report_fault = connection.report_fault
         for path in unknown_members(kode_options(params)):
-            connection.tell_fault(f"initialize: `{path}` is not known here, and ignored")
+            connection.report_fault(f"initialize: `{path}` is not known here, and ignored")
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
@@ -332,7 +332,7 @@ class _App:
             defaults.profile(params.agent)
         await self._sessions.loaded()
         self._live.update(
-            {name: told for name, told in to_builtins(params).items() if told not in (None, "")}
+            {name: said for name, said in to_builtins(params).items() if said not in (None, "")}
         )
         settings = self._live.loaded.settings
         defaults.mode, defaults.agent = settings.mode, settings.agent
@@ -355,8 +355,8 @@ class _App:
     def _context_changed(self, context: EditorContextParams) -> None:
         self._editor_context = context
 
-    def _encoding_changed(self, told: EncodingParams) -> None:
-        self._documents.tell_encoding(told.uri, told.encoding)
+    def _encoding_changed(self, said: EncodingParams) -> None:
+        self._documents.report_encoding(said.uri, said.encoding)
 
     def _progress_cancelled(self, token: int | str) -> None:
         """Cancel the turn whose progress was cancelled: the token is the turn's id."""

@@ -132,7 +132,7 @@ def _skill_checks(settings: Settings, home: Path | None, roots: Sequence[Path]) 
         lambda: skill_sources(settings, home, roots, trusted=settings.trusted)
     ).catalog()
     for problem in catalog.problems:
-        yield Check(name="skills", ok=False, message=problem.told)
+        yield Check(name="skills", ok=False, message=problem.reported)
     if catalog.skills or not catalog.problems:
         ids = ", ".join(skill.id for skill in catalog.skills) or "none"
         yield Check(name="skills", ok=True, message=f"Skills on offer: {ids}.")

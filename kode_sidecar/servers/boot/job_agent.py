@@ -153,7 +153,7 @@ class JobAgent:
             target=lambda name: self.providers.registry.targets(name)[0],
             traits=self.traits,
             limit_instruction=self._prompts.read("tool_limit"),
-            silence_told=settings.http_silence_told,
+            silence_seconds=settings.http_silence_told,
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,

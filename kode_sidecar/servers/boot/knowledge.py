@@ -76,7 +76,7 @@ class Knowledge:
         roots = self._roots()
         return project_scope(roots[0].real) if about == "project" and roots else USER_SCOPE
 
-    async def recall(self, prompt: str, told: Collection[str]) -> MemoryNote | None:
+    async def recall(self, prompt: str, reported: Collection[str]) -> MemoryNote | None:
         """Return the memories that fit a prompt, from the open folders and the user's own.
 
         Raises KodeError as `Memory.recall` does.
@@ -85,7 +85,7 @@ class Knowledge:
             return None
         scopes = [*(project_scope(root.real) for root in self._roots()), USER_SCOPE]
         query = prompt[:_MAX_QUERY_CHARS]
-        found = await recalled(self.memory, query, scopes, RECALLED, told)
+        found = await recalled(self.memory, query, scopes, RECALLED, reported)
         return memory_note(self._prompts, found)
 
     def _skill_sources(self) -> Sequence[SkillSource]:
@@ -182,7 +182,7 @@ def _problem_view(problem: SkillProblem) -> wire.SkillProblemView:
     return wire.SkillProblemView(
         source=problem.kind,
         file=problem.file,
-        message=problem.told,
+        message=problem.reported,
         line=line if isinstance(line, int) else None,
         field=field if isinstance(field, str) else None,
     )

@@ -126,12 +126,12 @@ class McpServers:
         `questions` asks the user what a server wants to know in the middle of a call.
         """
 
-        async def ask(call: ToolCall, operation: str, title: str, subject: str, told: str) -> bool:
+        async def ask(call: ToolCall, operation: str, title: str, subject: str, said: str) -> bool:
             reason = "A tool of an MCP server may do anything its program can."
             if operation == START:
                 reason = "A file of this project names it. A yes is kept for exactly this entry."
             return await scope.change_sets.permissions.ask(
-                call, title, subject, operation=operation, reason=reason, diff=lambda: told
+                call, title, subject, operation=operation, reason=reason, diff=lambda: said
             )
 
         async def choose(
@@ -234,7 +234,9 @@ class McpServers:
         await self._servers.close()
 
 
-async def _yes(_call: ToolCall, _operation: str, _title: str, _subject: str, _told: str) -> bool:
+async def _yes(
+    _call: ToolCall, _operation: str, _title: str, _subject: str, _reported: str
+) -> bool:
     return True
 
 

@@ -22,7 +22,7 @@ from kode_sidecar.core.protocol.base_protocol import (
     read_message,
 )
 from kode_sidecar.core.protocol.events import DeltaParams
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from kode_sidecar.errors import KodeError
 
 MessageId = int | str
@@ -144,7 +144,7 @@ def encode(message: Any) -> bytes:
         return _encoder.encode(message)
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
-        return mend_surrogates(text).encode("utf-8")
+        return fix_surrogates(text).encode("utf-8")
 
 
 def encode_result(request_id: MessageId, result: Any) -> bytes:

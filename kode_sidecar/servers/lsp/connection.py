@@ -74,7 +74,7 @@ class Connection:
         self._outgoing = OutgoingRequests(outbox.put, dialect)
         self._lane = lane
         self.log = log
-        self._told_faults: set[str] = set()
+        self._reported_faults: set[str] = set()
         self._on_exit = on_exit
         self._requests: dict[str, _Route] = {}
         self._notifications: dict[str, _Route] = {}
@@ -104,15 +104,15 @@ class Connection:
             return await self._outgoing.send(method, params, result_type)
         except KodeError as error:
             if error.code == "InternalError":  # an answer of the wrong shape
-                self.tell_fault(error.message)
+                self.report_fault(error.message)
             raise
 
-    def tell_fault(self, line: str) -> None:
+    def report_fault(self, line: str) -> None:
         """Report once, on stderr and in the editor's log, what was ignored, for client authors."""
-        if line in self._told_faults:
+        if line in self._reported_faults:
             return
-        if len(self._told_faults) < _MOST_FAULTS:
-            self._told_faults.add(line)
+        if len(self._reported_faults) < _MOST_FAULTS:
+            self._reported_faults.add(line)
         self.log(line, None)
         if self._dialect.has_shutdown:
             self.notify("window/logMessage", {"type": _WARNING, "message": f"kode: {line}"})
@@ -238,7 +238,7 @@ class Connection:
             if method in STANDARD_NOTIFICATIONS:
                 self.log(line, None)
             else:
-                self.tell_fault(line)
+                self.report_fault(line)
             broken()
             return False
         except Exception as error:

@@ -32,7 +32,7 @@ class FrameListener(Protocol):
         ...
 
 
-class HeardOutbox(Outbox):
+class RecordedOutbox(Outbox):
     """An outbox that passes everything put into it to a listener first."""
 
     def __init__(

@@ -85,20 +85,22 @@ class OpenNotebooks:
 
     def opened(self, params: DidOpenNotebookParams) -> None:
         """Handle `notebookDocument/didOpen`."""
-        told = params.notebook_document
-        uri, data = told.uri, _data(told.uri)
+        reported = params.notebook_document
+        uri, data = reported.uri, _data(reported.uri)
         notebook = _OpenNotebook(uri, None)
         self._notebooks[canonical_key(uri)] = notebook
         text = data.decode("utf-8", "replace")
         if Document(uri, "").is_notebook:
             notebook.book = _read(data)
             texts = {one.uri: one for one in params.cell_text_documents}
-            notebook.cells = self._cells(notebook, told.cells, texts, range(len(told.cells)))
+            notebook.cells = self._cells(
+                notebook, reported.cells, texts, range(len(reported.cells))
+            )
             text = notebook.json()
-        self._documents.open(uri, told.notebook_type, 1, text)
+        self._documents.open(uri, reported.notebook_type, 1, text)
         document = self._documents.get(uri)
         if document is not None:
-            document.notebook_type = told.notebook_type
+            document.notebook_type = reported.notebook_type
 
     def changed(self, params: DidChangeNotebookParams) -> None:
         """Handle `notebookDocument/didChange`."""
@@ -117,9 +119,9 @@ class OpenNotebooks:
         by_uri = {cell.document.uri: cell for cell in notebook.cells}
         if not all(one.document.uri in by_uri for one in news.text_content or ()):
             self._documents.mark_unsynced(notebook.uri, "a cell changed that it does not have")
-        for told in news.data or ():
-            if told.document in by_uri:
-                by_uri[told.document].is_markup = told.kind == _MARKUP
+        for reported in news.data or ():
+            if reported.document in by_uri:
+                by_uri[reported.document].is_markup = reported.kind == _MARKUP
         for one in news.text_content or ():
             if one.document.uri in by_uri:
                 self._change(notebook, by_uri[one.document.uri].document, one)
@@ -166,7 +168,7 @@ class OpenNotebooks:
     def _cells(
         self,
         notebook: _OpenNotebook,
-        told: Sequence[NotebookCellRef],
+        reported: Sequence[NotebookCellRef],
         texts: Mapping[str, TextDocumentItem],
         known: Iterable[int],
     ) -> list[_Cell]:
@@ -174,7 +176,7 @@ class OpenNotebooks:
         held = notebook.book.cells if notebook.book is not None else ()
         places = list(known)
         cells: list[_Cell] = []
-        for at, one in enumerate(told):
+        for at, one in enumerate(reported):
             item = texts.get(one.document)
             text, language = (item.text, item.language_id) if item else ("", "")
             version = item.version if item else None
@@ -184,10 +186,10 @@ class OpenNotebooks:
             cells.append(_Cell(name, one.kind == _MARKUP, document))
         return cells
 
-    def _change(self, notebook: _OpenNotebook, cell: Document, told: CellTextChange) -> None:
+    def _change(self, notebook: _OpenNotebook, cell: Document, reported: CellTextChange) -> None:
         """Change the source of a cell; one that does not fit leaves the notebook unsynced."""
-        cell.version = told.document.version
-        for change in told.changes:
+        cell.version = reported.document.version
+        for change in reported.changes:
             try:
                 if change.range is None:
                     cell.replace_all(change.text)

@@ -17,7 +17,7 @@ from kode_sidecar.infrastructure.commands.windows_job import tie_children
 from kode_sidecar.servers.lsp import stderr_sink
 from kode_sidecar.servers.lsp.codec import LSP, RpcDialect
 from kode_sidecar.servers.lsp.connection import Connection
-from kode_sidecar.servers.lsp.frame_listener import FrameListener, HeardOutbox
+from kode_sidecar.servers.lsp.frame_listener import FrameListener, RecordedOutbox
 from kode_sidecar.servers.lsp.loader import LoadStep, import_language_server, load
 from kode_sidecar.servers.lsp.outbox import Outbox
 from kode_sidecar.servers.lsp.reader import Reader
@@ -119,7 +119,7 @@ class _Process:
             orphaned=orphaned,
         )
         self._listener = listener
-        outbox = Outbox if listener is None else partial(HeardOutbox, listener)
+        outbox = Outbox if listener is None else partial(RecordedOutbox, listener)
         self._outbox = outbox(
             handover.fd_out,
             on_fatal=self._fail,

@@ -126,10 +126,10 @@ class CodeActions:
     def _of_findings(self, place: Place) -> Iterator[Json]:
         first, last = place.range.start.line, place.range.end.line
         for session_id, one in self._findings.at(place.uri, first, last)[:_MOST_FINDINGS]:
-            told = {"sessionId": session_id, "findingId": one.finding_id}
+            reported = {"sessionId": session_id, "findingId": one.finding_id}
             for word in ("fix", "explain", "dismiss"):
                 title = self._texts(f"finding_{word}", name=_short(one.title))
-                action = _action(_command(title, "kode.finding", word, told), QUICK_FIX)
+                action = _action(_command(title, "kode.finding", word, reported), QUICK_FIX)
                 yield {**action, "diagnostics": [diagnostic(session_id, one)]}
 
     def _of_comment(self, place: Place) -> Iterator[Json]:
@@ -143,8 +143,8 @@ class CodeActions:
         for one in others[:_MOST_DIAGNOSTICS]:
             message = str(one.get("message", ""))
             title = self._texts("fix", name=_short(message))
-            told = {**_json(place), "range": one.get("range"), "diagnostic": one}
-            command = _command(title, "kode.verb", "fix", told)
+            reported = {**_json(place), "range": one.get("range"), "diagnostic": one}
+            command = _command(title, "kode.verb", "fix", reported)
             yield {**_action(command, QUICK_FIX), "diagnostics": [one]}
 
     def _of_verbs(self, place: Place) -> Iterator[Json]:

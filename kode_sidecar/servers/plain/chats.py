@@ -161,8 +161,8 @@ class Chats:
         chat = self._all[session.id]
         running = session.active_turn_id
         if running is not None:
-            told = (*blocks, *([text_block(call.text)] if call is not None else ()))
-            steer = TurnSteerParams(session_id=session.id, turn_id=running, input=told)
+            reported = (*blocks, *([text_block(call.text)] if call is not None else ()))
+            steer = TurnSteerParams(session_id=session.id, turn_id=running, input=reported)
             (await session.steer(steer))()
             return
         params = TurnStartParams(session_id=session.id, input=tuple(blocks))

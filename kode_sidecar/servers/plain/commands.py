@@ -78,8 +78,8 @@ class PlainCommands:
     ) -> Callable[[Arguments], Awaitable[None]]:
         async def answer(arguments: Arguments) -> None:
             first: object = arguments[0] if len(arguments) == 1 else None
-            told = cast(list[object], first) if isinstance(first, list) else arguments
-            task = asyncio.create_task(self._reported(run(told)))
+            reported = cast(list[object], first) if isinstance(first, list) else arguments
+            task = asyncio.create_task(self._reported(run(reported)))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -201,15 +201,15 @@ class PlainCommands:
     async def _finding(self, arguments: Arguments) -> None:
         """Fix, explain, dismiss, resolve or reopen a finding of a code review."""
         word, _, more = _words(arguments).partition(" ")
-        told: Mapping[str, object] = {}
+        reported: Mapping[str, object] = {}
         for one in arguments:
-            told = as_object(one) or told
-        if not told:
+            reported = as_object(one) or reported
+        if not reported:
             name, _, more = more.partition(" ")
             session = await self._chats.session()
         else:
-            name = str(told.get("findingId", ""))
-            session = await self._chats.session_of(str(told.get("sessionId", "")))
+            name = str(reported.get("findingId", ""))
+            session = await self._chats.session_of(str(reported.get("sessionId", "")))
         if word in ("fix", "explain"):
             prompt = more or self._texts(f"ask_{word}")
             asked = ReviewAskParams(session_id=session.id, finding_ids=(name,), prompt=prompt)
@@ -246,8 +246,8 @@ class PlainCommands:
         if name:
             found = self._hunks.named(name)
         elif arguments and isinstance(arguments[0], dict):
-            told = cast(dict[str, object], arguments[0])
-            uri, place = str(told.get("uri", "")), _place(arguments)
+            reported = cast(dict[str, object], arguments[0])
+            uri, place = str(reported.get("uri", "")), _place(arguments)
             lines = (place.range.start.line, place.range.end.line) if place else None
             here = self._hunks
             found = here.at(uri, *lines) if lines else list(here.of_file(uri))

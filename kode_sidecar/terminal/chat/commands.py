@@ -93,15 +93,17 @@ class ChatCommands:
         known = {str(number): one["messageId"] for number, one in enumerate(parts, 1)}
         member = {"leave": "leaveOut", "pin": "pin", "restore": "restore"}.get(word)
         if word == "undo" and not numbers:
-            told = await self.client.request("kode/context/undoCompaction", named)
+            reported = await self.client.request("kode/context/undoCompaction", named)
         elif member is None or not numbers or not set(numbers) <= known.keys():
             self.terminal.line(words.context_how, "yellow")
             return
         else:
             edit: Json = {**named, member: [known[number] for number in numbers]}
-            told = await self.client.request("kode/context/edit", edit)
+            reported = await self.client.request("kode/context/edit", edit)
         text = words.context_edited.format(
-            before=told["tokensBefore"], after=told["tokensAfter"], reread=told["rereadTokens"]
+            before=reported["tokensBefore"],
+            after=reported["tokensAfter"],
+            reread=reported["rereadTokens"],
         )
         self.terminal.line(text)
 
@@ -116,10 +118,10 @@ class ChatCommands:
             (self.words.usage_today, {"since": today, "until": today, "utcOffsetMinutes": minutes}),
         )
         for name, params in asked:
-            told = await self.client.request("kode/usage/get", {**params, "by": ["model"]})
-            self.terminal.line(self._usage_line(name, told["total"]))
-            if len(told["rows"]) > 1:
-                for row in told["rows"]:
+            reported = await self.client.request("kode/usage/get", {**params, "by": ["model"]})
+            self.terminal.line(self._usage_line(name, reported["total"]))
+            if len(reported["rows"]) > 1:
+                for row in reported["rows"]:
                     self.terminal.line("  " + self._usage_line(row.get("model", "—"), row), "dim")
 
     async def calls(self, name: str) -> bool:
@@ -130,21 +132,21 @@ class ChatCommands:
 
     async def list_verbs(self) -> None:
         """Ask what a prompt `/name` can call."""
-        told = await self.client.request("kode/verbs/list", {})
+        reported = await self.client.request("kode/verbs/list", {})
         self.verbs.clear()
-        for verb in told["verbs"]:
+        for verb in reported["verbs"]:
             about = " ".join([verb.get("arguments", ""), verb["title"] + ":", verb["description"]])
             self.verbs[f"/{verb['name']}"] = one_line(about)
 
     async def skills(self) -> None:
         """Show a line for each skill, and one for each invalid skill."""
-        told = await self.client.request("kode/skills/list", {})
-        for skill in told["skills"]:
+        reported = await self.client.request("kode/skills/list", {})
+        for skill in reported["skills"]:
             self.terminal.line(one_line(f"{skill['id']}: {skill['description']}"))
         verbs = await self.client.request("kode/verbs/list", {})
-        for problem in (*told["problems"], *verbs["problems"]):
+        for problem in (*reported["problems"], *verbs["problems"]):
             self.terminal.line(f"⚠ {one_line(problem['message'])}", "red")
-        if not told["skills"]:
+        if not reported["skills"]:
             self.terminal.line(self.words.no_skills)
 
     async def memory(self, argument: str) -> None:

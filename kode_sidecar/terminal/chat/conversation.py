@@ -80,7 +80,7 @@ class ChatConversation:
     def event(self, session: ClientSession, event: Json) -> None:
         """Show an event of `Watch`; learn a file's encoding, which comes with its first hunks."""
         if event["type"] == "message.added" and event.get("meta", {}).get("origin") == "steer":
-            del self._keyboard.told[:1]
+            del self._keyboard.reported[:1]
         if event["type"] == "changeSet.updated":
             for file in event.get("files", ()):
                 self._files.learn(file)
@@ -129,8 +129,8 @@ class ChatConversation:
         await self._editor.client.initialize(handshake)
         doctor = await self._client.request("kode/doctor", {})
         wrong = [check for check in doctor["checks"] if not check["ok"]]
-        told = [check for check in doctor["checks"] if check["name"] == "plain_http"]
-        for check in (*wrong, *told):
+        said = [check for check in doctor["checks"] if check["name"] == "plain_http"]
+        for check in (*wrong, *said):
             text = one_line(f"{check['message']} {check.get('hint', '')}")
             self._terminal.line(f"⚠ {text}", "red")
         unusable = {"settings"} if "model" in self._commands.chosen else {"key", "settings"}
@@ -266,7 +266,7 @@ class ChatConversation:
         finally:
             running.cancel()
             self._keyboard.steer = None
-            self._keyboard.told.clear()
+            self._keyboard.reported.clear()
         if stop_reason == "cancelled":
             self._keyboard.give_back()
         await self._measure()
@@ -284,7 +284,7 @@ class ChatConversation:
 
     def _steer(self, turn_id: str, text: str) -> None:
         """Send a text to the running turn; if that has already ended, queue it as a prompt."""
-        self._keyboard.told.append(text)
+        self._keyboard.reported.append(text)
         task = asyncio.create_task(self._send_steer(turn_id, text))
         self._steering.add(task)
         task.add_done_callback(self._steering.discard)
@@ -296,7 +296,7 @@ class ChatConversation:
             await self._client.request("kode/turn/steer", steer)
         except RpcError:
             with suppress(ValueError):  # the end of the turn has removed it
-                self._keyboard.told.remove(text)
+                self._keyboard.reported.remove(text)
             self._keyboard.queue.append(text)
         except ConnectionLost:
             pass  # reported by the code that waits for the turn

@@ -90,7 +90,7 @@ class ChatFiles:
                 continue
             if self._data[canonical_key(buffer.uri)] != known:
                 buffer.set_text(text)
-                self.editor.tell(buffer)
+                self.editor.report(buffer)
 
     def close_all(self, *, but: set[str]) -> None:
         """Close all buffers except those of the URIs `but`, which have undecided hunks."""

@@ -68,7 +68,7 @@ class InputLine:
         self.reads = False
         self.edits = True
         self.queue: list[str] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.steer: Callable[[str], None] | None = None
         self.live: Callable[[int, int], str] = _no_text
         self.status: Callable[[int], StyleAndTextTuples] = _no_parts
@@ -269,7 +269,7 @@ class InputLine:
         return self.status(self.columns)
 
     def _queued(self) -> StyleAndTextTuples:
-        named = [(self.words.told, self.told), (self.words.queued, self.queue)]
+        named = [(self.words.reported, self.reported), (self.words.queued, self.queue)]
         lines = [f"{name}{' '.join(text.split())}" for name, texts in named for text in texts]
         shown = "\n".join(clipped(line, self.columns - 1) for line in lines)
         return [("class:queue", shown)] if shown else []

@@ -142,7 +142,7 @@ class Asks(Protocol):
     """
 
     steer: Callable[[str], None] | None
-    told: list[str]
+    reported: list[str]
     queue: list[str]
 
     @property
@@ -195,7 +195,7 @@ class Keyboard:
         self.interactive = interactive
         self.edits = False
         self.steer: Callable[[str], None] | None = None
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.queue: list[str] = []
         self._interrupts = interrupts
         self._source = source

@@ -298,9 +298,9 @@ class Status:
         elif event["type"] == "budget.updated":
             use = max(event["uses"], key=lambda one: one["spent"] / one["limit"])
             spent = f"{use['spent']:.2f}" if use["limit"] >= 1 else f"{use['spent']:.4f}"
-            told = {"scope": self.words.budget_scopes[use["scope"]], "spent": spent}
+            reported = {"scope": self.words.budget_scopes[use["scope"]], "spent": spent}
             limit = f"{use['limit']:g} {event['currency']}"
-            self.budget = self.words.budget.format(**told, limit=limit)
+            self.budget = self.words.budget.format(**reported, limit=limit)
 
     def count(self, session: ClientSession) -> None:
         """Take the totals of a session."""

@@ -120,9 +120,9 @@ class ChatServers:
 
     async def _list(self) -> list[str]:
         self._stale = False
-        told = await self.client.request("kode/mcp/list", {})
-        self.listed[:] = told["servers"]
-        return told["problems"]
+        reported = await self.client.request("kode/mcp/list", {})
+        self.listed[:] = reported["servers"]
+        return reported["problems"]
 
     def _changed(self, method: str, _params: object) -> None:
         self._stale = self._stale or method == "kode/mcp/changed"

@@ -39,7 +39,7 @@ Ctrl-C cancels the turn; a second one within two seconds leaves."""
     hint: str = "ask, or /help · @ names a file"
     hint_running: str = "Enter tells the running turn · Tab is for later · Ctrl-C cancels"
     queued: str = "next › "
-    told: str = "told › "
+    reported: str = "told › "
     pasted: str = "[pasted {number}: {lines} lines]"
     more_lines: str = "… {count} more lines"
     working: str = "working"
@@ -177,7 +177,7 @@ Ctrl-C 取消本轮；两秒内再按一次则退出。""",
     hint="请提问，或输入 /help · 用 @ 引用文件",
     hint_running="Enter 告诉当前这一轮 · Tab 排到下一轮 · Ctrl-C 取消",
     queued="下一轮 › ",
-    told="已告知 › ",
+    reported="已告知 › ",
     pasted="[粘贴 {number}：{lines} 行]",
     more_lines="… 还有 {count} 行",
     working="处理中",

@@ -116,12 +116,12 @@ def _dry_run(options: BatchOptions, *, json: bool) -> int:
     models = Counter(task.model for task in planned)
     missing = _missing(models, options.env_file)
     if json:
-        told = {
+        reported = {
             "tasks": [{"id": one.id, "fingerprint": one.fingerprint} for one in planned],
             "models": models,
             "missing": missing,
         }
-        sys.stdout.write(f"{msgspec.json.encode(told).decode()}\n")
+        sys.stdout.write(f"{msgspec.json.encode(reported).decode()}\n")
     else:
         for model, count in sorted(models.items()):
             sys.stdout.write(f"{count:>6} tasks with {model or 'a script'}\n")
@@ -187,9 +187,9 @@ async def _dispatch(folder: BatchFolder) -> str:
 def _show(report: Report, *, json: bool) -> int:
     """Print the sums; return 0 if every task completed."""
     if json:
-        told = msgspec.to_builtins(report)
-        del told["rows"]
-        sys.stdout.write(f"{msgspec.json.encode(told).decode()}\n")
+        reported = msgspec.to_builtins(report)
+        del reported["rows"]
+        sys.stdout.write(f"{msgspec.json.encode(reported).decode()}\n")
     else:
         sys.stdout.write(report_text(report))
     return 0 if report.states.get("completed", 0) == report.tasks else _NOT_ALL

@@ -88,8 +88,8 @@ def add_command(options: argparse.Namespace) -> int:
     if options.name in load_settings(os.environ).settings.mcp:
         raise KodeError("InvalidParams", f"{path} has an MCP server {options.name} already.")
     add_to_config(path, ("mcp",), {options.name: entry})
-    told = f"wrote {options.name} to {path}; try it: kode-sidecar mcp test {options.name}"
-    sys.stdout.write(f"{told}\n")
+    reported = f"wrote {options.name} to {path}; try it: kode-sidecar mcp test {options.name}"
+    sys.stdout.write(f"{reported}\n")
     return 0
 
 

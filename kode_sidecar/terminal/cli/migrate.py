@@ -32,8 +32,8 @@ def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> 
             outcome, reason = _migrate(store, session_id, to, dry_run)
             counts[outcome] += 1
             if outcome != "there already":
-                told = f"{outcome}: {reason}" if reason else outcome
-                sys.stdout.write(f"[{number}/{len(ids)}] {session_id} {told}\n")
+                reported = f"{outcome}: {reason}" if reason else outcome
+                sys.stdout.write(f"[{number}/{len(ids)}] {session_id} {reported}\n")
                 sys.stdout.flush()
     verb = "to be moved" if dry_run else "moved"
     sys.stdout.write(

@@ -90,7 +90,7 @@ class RunProgress:
         self._screen.flush()
 
 
-async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResult:
+async def _run(run: RunOptions, env_file: str | None, *, reported: bool) -> RunResult:
     """Do the job; with `told` its progress goes to stderr."""
     agent = JobAgent(
         LiveSettings(load_settings(os.environ, env_file=env_file)),
@@ -102,7 +102,7 @@ async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResul
         agent.attach_model(agent.open_model())
         job = (
             HeadlessRun(run, services, RunProgress(sys.stderr))
-            if told
+            if reported
             else HeadlessRun(run, services)
         )
         with _stopped_by_signals(job.cancelled):
@@ -185,8 +185,8 @@ def run_command_line(options: argparse.Namespace) -> int:
         ),
         dry_run=options.dry_run or options.show_prompt,
     )
-    told = not options.json and not options.show_prompt
-    result = asyncio.run(_run(run, options.env_file, told=told))
+    reported = not options.json and not options.show_prompt
+    result = asyncio.run(_run(run, options.env_file, reported=reported))
     if options.show_prompt and result.status == "pending":
         prompt = Path(result.sandbox_root, "effective-prompt.md")
         sys.stdout.write(prompt.read_text(encoding="utf-8"))

@@ -129,7 +129,7 @@ class ClientEditor:
         del self._buffers[canonical_key(buffer.uri)]
         self.client.notify("textDocument/didClose", buffer.did_close())
 
-    def tell(self, buffer: Buffer) -> None:
+    def report(self, buffer: Buffer) -> None:
         """Send the unsent changes of a synced buffer as one `didChange`."""
         if buffer.synced and (params := buffer.take_did_change()):
             self.client.notify("textDocument/didChange", params)
@@ -137,7 +137,7 @@ class ClientEditor:
     def type(self, buffer: Buffer, offset: int, text: str, *, delete: int = 0) -> None:
         """Type into a buffer and notify the server."""
         buffer.type(offset, text, delete=delete)
-        self.tell(buffer)
+        self.report(buffer)
 
     async def apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
         """Answer `workspace/applyEdit`: all or nothing; `didChange` is sent before the answer."""
@@ -147,7 +147,7 @@ class ClientEditor:
         answer = {"applied": True} if refusal is None else refused(refusal)
         self.edits.append((params, answer))
         for buffer in self.buffers:
-            self.tell(buffer)
+            self.report(buffer)
         if self.applied and (plan.files or plan.changes):
             self.applied(plan)
         return answer

@@ -1,4 +1,4 @@
-"""What an editor shows of one session: feed it what is told, read the fields.
+"""What an editor shows of one session: feed it what is sent, read the fields.
 
 A snapshot, a replay and the stream lead to the same fields, as in `fold.ts` and `fold.lua`.
 """
@@ -25,39 +25,39 @@ class Fold:
         self.results, self.touched = dict[str, str](), set[str]()
         self.notices, self.plan, self.findings = list[Json](), list[Json](), list[Json]()
 
-    def attach(self, told: Json) -> None:
+    def attach(self, sent: Json) -> None:
         """Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold."""
-        growing = {block["blockId"]: block["text"] for block in told.get("openBlocks", ())}
-        for event in told.get("events", ()):
+        growing = {block["blockId"]: block["text"] for block in sent.get("openBlocks", ())}
+        for event in sent.get("events", ()):
             self.event(event)
-        if told["mode"] == "snapshot":
-            self._session(told["session"])
-            self.usage, self.plan = told["usage"], told.get("plan", [])
-            self.findings = told.get("findings", [])
-            self.last_turn, self.head_id, self.cost = map(told.get, ("lastTurn", "headId", "cost"))
-            self.page(told.get("messages", []))
-            for message in told.get("openMessages", ()):
+        if sent["mode"] == "snapshot":
+            self._session(sent["session"])
+            self.usage, self.plan = sent["usage"], sent.get("plan", [])
+            self.findings = sent.get("findings", [])
+            self.last_turn, self.head_id, self.cost = map(sent.get, ("lastTurn", "headId", "cost"))
+            self.page(sent.get("messages", []))
+            for message in sent.get("openMessages", ()):
                 self._message(message["id"], message, complete=False, growing=growing)
                 self.head_id = message["id"]  # a running answer stands at the tip
-            for change_set in told.get("changeSets", ()):
+            for change_set in sent.get("changeSets", ()):
                 self.change_set(change_set)
-            self.pending = {one["requestId"]: one for one in (*told["pending"], *told["asks"])}
+            self.pending = {one["requestId"]: one for one in (*sent["pending"], *sent["asks"])}
         for block_id, text in growing.items():
             if (block := self.blocks.get(block_id)) and block["open"]:
                 block["grown"] = text
-        self.seq, self.turn_id = told["seq"], told.get("activeTurnId")
+        self.seq, self.turn_id = sent["seq"], sent.get("activeTurnId")
 
     def page(self, messages: list[Json]) -> None:
         """Take complete messages: those of a snapshot, or a page of `kode/message/list`."""
         for message in messages:
             self._message(message["id"], message, complete=True)
 
-    def change_set(self, told: Json) -> None:
+    def change_set(self, sent: Json) -> None:
         """Take a change set: of an event, a snapshot, or `kode/changeSet/get`."""
-        set_id, turn_id = told["changeSetId"], told.get("turnId")
+        set_id, turn_id = sent["changeSetId"], sent.get("turnId")
         known = self.change_sets.setdefault(set_id, {"id": set_id, "turnId": turn_id, "hunks": []})
-        known["state"] = told["state"]
-        for file in told.get("files", ()):
+        known["state"] = sent["state"]
+        for file in sent.get("files", ()):
             place = {"changeSetId": set_id, "uri": file["uri"], "path": file["path"]}
             base = {"eol": file["base"]["eol"]} if "base" in file else {}
             for hunk in file["hunks"]:
@@ -77,7 +77,7 @@ class Fold:
         return ""
 
     def event(self, event: Json) -> bool:  # noqa: C901
-        """Fold one event; False if it was told before. Kinds that came later do nothing."""
+        """Fold one event; False if it was sent before. Kinds that came later do nothing."""
         if 0 < event.get("seq", 0) <= self.seq:
             return False
         self.seq = event.get("seq") or self.seq
@@ -123,13 +123,13 @@ class Fold:
                 pass
         return True
 
-    def _session(self, told: Json) -> None:
-        vars(self).update({n: told[n] for n in ("title", "mode", "model", "meta") if n in told})
+    def _session(self, sent: Json) -> None:
+        vars(self).update({n: sent[n] for n in ("title", "mode", "model", "meta") if n in sent})
 
-    def _message(self, message_id: str, told: Json, *, complete: bool, growing: Any = ()) -> None:
+    def _message(self, message_id: str, sent: Json, *, complete: bool, growing: Any = ()) -> None:
         known = self.messages.setdefault(message_id, {"id": message_id, "blocks": []})
-        known.update({name: told[name] for name in told if name not in ENVELOPE}, complete=complete)
-        for number, block in enumerate(told.get("content", ())):
+        known.update({name: sent[name] for name in sent if name not in ENVELOPE}, complete=complete)
+        for number, block in enumerate(sent.get("content", ())):
             block_id = block.get("id") or f"{message_id}.{number}"
             self._block(message_id, block_id, block, is_open=block_id in growing)
         self.touched.add(message_id)

@@ -16,7 +16,7 @@ class Follows(Protocol):
         """The number of the newest stored event."""
         ...
 
-    def attach(self, told: Json) -> None:
+    def attach(self, sent: Json) -> None:
         """Take the answer of `kode/session/attach`."""
         ...
 

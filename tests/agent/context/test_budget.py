@@ -161,8 +161,8 @@ class Talk:
                         said += more
                     case AttemptDropped():
                         said = ""
-                    case UsageReported(told):
-                        usage = told
+                    case UsageReported(reported):
+                        usage = reported
                     case _:
                         pass
         message = self.say("assistant", said or "-", usage=usage)
@@ -177,7 +177,7 @@ async def test_no_request_passes_a_budget_and_the_forecast_is_near_the_bill(
     random = Random(f"{host_name} 7")
     prices = host_prices()[host_name]
     host = Host(prices, random, scale={"kimi": 0.92, "anthropic": 1.1}.get(host_name, 1.0))
-    day_spent, told = 0.0, list[Event]()
+    day_spent, reported = 0.0, list[Event]()
 
     async def today(_currency: str) -> float:
         return day_spent
@@ -196,7 +196,7 @@ async def test_no_request_passes_a_budget_and_the_forecast_is_near_the_bill(
             await model.look_up(budget, "2026-01-01")
             before = len(host.bills)
             spent = [Cost(sum(session_bills), prices.currency)]
-            model.open(talk.name, f"t{turns}", budget, spent, _seen(told))
+            model.open(talk.name, f"t{turns}", budget, spent, _seen(reported))
             talk.say("user", talk.material())
             for _ in range(random.randint(1, 4)):
                 error = await talk.ask(model)
@@ -208,7 +208,7 @@ async def test_no_request_passes_a_budget_and_the_forecast_is_near_the_bill(
                     assert error.code == "BudgetReached"
                     refused += 1
                     break
-                forecast += _forecasts(told)[-1]
+                forecast += _forecasts(reported)[-1]
                 talk.say("user", talk.material())
             session_bills += host.bills[before:]
             model.close(talk.name)
@@ -223,16 +223,16 @@ async def test_no_request_passes_a_budget_and_the_forecast_is_near_the_bill(
     assert abs(off) < 0.05
 
 
-def _seen(told: list[Event]) -> Any:
-    def tell(event: Event) -> int:
-        told.append(event)
+def _seen(reported: list[Event]) -> Any:
+    def report(event: Event) -> int:
+        reported.append(event)
         return 0
 
-    return tell
+    return report
 
 
-def _forecasts(told: Sequence[Event]) -> list[float]:
-    return [e.forecast for e in told if isinstance(e, BudgetUpdated) and e.state != "reached"]
+def _forecasts(reported: Sequence[Event]) -> list[float]:
+    return [e.forecast for e in reported if isinstance(e, BudgetUpdated) and e.state != "reached"]
 
 
 async def test_what_breaks_is_paid_and_not_asked_again_without_room() -> None:
@@ -243,15 +243,15 @@ async def test_what_breaks_is_paid_and_not_asked_again_without_room() -> None:
         return 0.0
 
     model = BudgetedModel(host, lambda _: CNY, today)
-    talk, told = Talk("s", random), list[Event]()
+    talk, reported = Talk("s", random), list[Event]()
     talk.say("user", "hello " * 500)
     limit = CNY.most(20_000, 4_000)
-    model.open("s", "t", Budget(currency="CNY", turn=limit), (), _seen(told))
+    model.open("s", "t", Budget(currency="CNY", turn=limit), (), _seen(reported))
     await talk.ask(model)
     while await talk.ask(model) is None:
         talk.say("user", "go on")
     assert sum(host.bills) <= limit
-    assert [event.code for event in told if isinstance(event, Notice)] == ["BudgetNear"]
+    assert [event.code for event in reported if isinstance(event, Notice)] == ["BudgetNear"]
 
 
 async def test_a_model_without_a_price_is_not_asked() -> None:

@@ -30,7 +30,7 @@ async def test_earlier_scopes_come_first_and_nothing_is_told_twice() -> None:
     memory = Fixed(item("u1"), item("u2"), item("p1", "p"), item("p2", "p"))
     found = await recalled(memory, "", ["p", "user"], 3)
     assert [one.id for one in found] == ["p2", "p1", "u2"]
-    found = await recalled(memory, "", ["p", "user"], 3, told={"p2", "u2"})
+    found = await recalled(memory, "", ["p", "user"], 3, reported={"p2", "u2"})
     assert [one.id for one in found] == ["p1", "u1"]
     assert await recalled(memory, "", ["p", "user"], 0) == []
 

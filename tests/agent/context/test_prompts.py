@@ -63,9 +63,9 @@ def test_the_editors_servers_are_told_of_where_the_editor_has_them(locale: Local
     prompts = PromptFiles(find_prompts(), locale)
     there = replace(HERE, language_servers=True)
     for agent in BUILT_IN_AGENTS:
-        plain, told = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
-        assert told == f"{plain}\n\n{prompts.read('language_servers')}"
-        assert all(f"`{tool}`" in told for tool in EDITOR_SERVES)
+        plain, reported = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
+        assert reported == f"{plain}\n\n{prompts.read('language_servers')}"
+        assert all(f"`{tool}`" in reported for tool in EDITOR_SERVES)
     assert system_prompt(prompts, SCOUT, "plan", there) == system_prompt(
         prompts, SCOUT, "plan", HERE
     )
@@ -76,10 +76,10 @@ def test_what_is_said_of_commands_holds_with_and_without_them(locale: Locale) ->
     prompts = PromptFiles(find_prompts(), locale)
     there = replace(HERE, commands=True)
     for agent in BUILT_IN_AGENTS:
-        plain, told = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
-        assert told == f"{plain}\n\n{prompts.read('commands')}"
+        plain, reported = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
+        assert reported == f"{plain}\n\n{prompts.read('commands')}"
         assert not any(
-            never in told for never in ("cannot run", "no shell:", "不能执行", "没有终端")
+            never in reported for never in ("cannot run", "no shell:", "不能执行", "没有终端")
         )
         assert "above" not in prompts.read("commands")
 

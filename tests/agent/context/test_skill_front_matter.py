@@ -73,7 +73,7 @@ def test_a_text_cannot_write_lines_of_its_own_nor_hide_anything() -> None:  # W1
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "field", "told"),
+    ("text", "line", "field", "reported"),
     [
         ("", 1, None, "begin the file with front matter"),
         ("# Title\n", 1, None, "begin the file with front matter"),
@@ -100,10 +100,10 @@ def test_a_text_cannot_write_lines_of_its_own_nor_hide_anything() -> None:  # W1
     ],
 )
 def test_what_is_malformed_is_told_with_file_line_and_field(
-    text: str, line: int, field: str | None, told: str
+    text: str, line: int, field: str | None, reported: str
 ) -> None:
     error = refusal(text)
-    assert told in error.message
+    assert reported in error.message
     assert error.message.startswith(f"skills/x/SKILL.md, line {line}: ")
     expected = {"file": "skills/x/SKILL.md", "line": line}
     assert error.details == expected | ({"field": field} if field else {})
@@ -139,11 +139,11 @@ def test_any_bytes_are_front_matter_or_a_told_problem(noise: bytes) -> None:
         try:
             read_front_matter(data, "f")
         except KodeError as error:
-            told = error
+            reported = error
         else:
             continue
         lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
-        line = (told.details or {}).get("line")
-        assert told.code == "SkillInvalid"
+        line = (reported.details or {}).get("line")
+        assert reported.code == "SkillInvalid"
         assert isinstance(line, int)
         assert 1 <= line <= lines + data.count(b"\xc2\x85") + data.count(b"\xe2\x80") + 1

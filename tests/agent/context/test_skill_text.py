@@ -179,8 +179,8 @@ def test_nothing_exceeds_its_budget(body: str, files: dict[str, str], budget: in
             return
         assert len(loaded.text.encode()) <= budget
         assert len(loaded.files) + loaded.left_out == len(files)
-        told = re.search(r"\n- \[(\d+) more are not listed\]$", loaded.text)
-        assert (int(told[1]) if told else 0) == loaded.left_out
+        reported = re.search(r"\n- \[(\d+) more are not listed\]$", loaded.text)
+        assert (int(reported[1]) if reported else 0) == loaded.left_out
         for name in files:
             text = read_skill_file(skill, f"references/{name}", 1, budget)
             assert len(text.encode()) <= budget

@@ -31,7 +31,7 @@ def user(folder: Path) -> SkillSource:
     return SkillSource("user", folder)
 
 
-def told(catalog: SkillCatalog) -> list[tuple[str, str]]:
+def reported(catalog: SkillCatalog) -> list[tuple[str, str]]:
     return [(problem.file, problem.error.code) for problem in catalog.problems]
 
 
@@ -76,7 +76,7 @@ def test_a_malformed_skill_is_told_and_the_others_are_there(tmp_path: Path) -> N
     catalog = found(user(tmp_path))
     assert [skill.id for skill in catalog.skills] == ["good"]
     label = tmp_path.name
-    assert told(catalog) == [
+    assert reported(catalog) == [
         (f"{label}/bad/SKILL.md", "SkillInvalid"),
         (f"{label}/odd~1/SKILL.md", "PathOutsideRoots"),
     ]
@@ -84,11 +84,11 @@ def test_a_malformed_skill_is_told_and_the_others_are_there(tmp_path: Path) -> N
 
 def test_a_folder_that_a_configuration_names_must_be_there(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
-    assert told(found(user(nowhere))) == []
-    assert told(found(SkillSource("project", tmp_path, PROJECT_FOLDER))) == []
-    assert told(found(SkillSource("config", nowhere))) == [("nowhere/.", "NotFound")]
+    assert reported(found(user(nowhere))) == []
+    assert reported(found(SkillSource("project", tmp_path, PROJECT_FOLDER))) == []
+    assert reported(found(SkillSource("config", nowhere))) == [("nowhere/.", "NotFound")]
     write(tmp_path, {"file": "x"})
-    assert told(found(SkillSource("config", tmp_path / "file"))) == [("file/.", "NotFound")]
+    assert reported(found(SkillSource("config", tmp_path / "file"))) == [("file/.", "NotFound")]
     one = write_skill(tmp_path / "set", "one")
     assert [skill.id for skill in found(SkillSource("config", one)).skills] == ["one"]
     with pytest.raises(KodeError, match="There is no folder of skills nowhere") as caught:
@@ -105,7 +105,7 @@ def test_links_lead_nowhere_outside(tmp_path: Path) -> None:  # W11
     link(tmp_path / "skills" / "again", "own")  # the same skill once more
     catalog = found(user(tmp_path / "skills"))
     assert [skill.id for skill in catalog.skills] == ["own"]
-    assert told(catalog) == [
+    assert reported(catalog) == [
         ("skills/cut/SKILL.md", "PathOutsideRoots"),
         ("skills/foreign/SKILL.md", "PathOutsideRoots"),
     ]
@@ -120,7 +120,7 @@ def test_a_link_of_a_project_to_skills_outside_of_it_is_refused(tmp_path: Path) 
     link(tmp_path / "app" / PROJECT_FOLDER, tmp_path / "elsewhere")
     catalog = found(SkillSource("project", tmp_path / "app", PROJECT_FOLDER))
     assert catalog.skills == ()
-    assert told(catalog) == [("app/.kode/skills", "PathOutsideRoots")]
+    assert reported(catalog) == [("app/.kode/skills", "PathOutsideRoots")]
 
 
 def test_a_hard_link_and_a_device_are_no_skill_files(tmp_path: Path) -> None:  # W11
@@ -128,7 +128,7 @@ def test_a_hard_link_and_a_device_are_no_skill_files(tmp_path: Path) -> None:  #
     os.link(folder / "SKILL.md", folder / "copy.md")
     (tmp_path / "folder" / "SKILL.md").mkdir(parents=True)
     label = tmp_path.name
-    assert told(found(user(tmp_path))) == [
+    assert reported(found(user(tmp_path))) == [
         (f"{label}/folder/SKILL.md", "NotEditable"),
         (f"{label}/twice/SKILL.md", "Denied"),
     ]
@@ -154,7 +154,7 @@ def test_names_that_are_no_text_are_told_as_far_as_they_can_be(tmp_path: Path) -
         path.parent.mkdir(exist_ok=True)
         path.write_text(skill_text("odd"), "utf-8")
     catalog = found(user(tmp_path))
-    assert told(catalog) == [(f"{tmp_path.name}/odd?/SKILL.md", "SkillInvalid")]
+    assert reported(catalog) == [(f"{tmp_path.name}/odd?/SKILL.md", "SkillInvalid")]
     assert load_skill(catalog.skills[0]).files == ("references/a.md",)
 
 

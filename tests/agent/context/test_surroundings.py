@@ -21,7 +21,7 @@ HERE = Surroundings(["/p"], "linux", "Neovim", "2026-01-02", notes=[ProjectNote(
 PROMPTS = PromptFiles(find_prompts(), "en")
 
 
-def told(*changed: Surroundings, mode: str = "review") -> list[str]:
+def reported(*changed: Surroundings, mode: str = "review") -> list[str]:
     """The texts of the last change, after all of the others were told."""
     first = states_of(prompt_parts(PROMPTS, CODER, "review", HERE))
     messages: list[Message] = []
@@ -36,9 +36,9 @@ def told(*changed: Surroundings, mode: str = "review") -> list[str]:
 
 
 def test_nothing_is_told_while_nothing_changes() -> None:
-    assert told(HERE) == []
+    assert reported(HERE) == []
     later = replace(HERE, date="2026-01-03")
-    assert told(later, later) == []
+    assert reported(later, later) == []
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_nothing_is_told_while_nothing_changes() -> None:
     ],
 )
 def test_each_change_is_told_once_and_so_is_the_way_back(after: Surroundings, said: str) -> None:
-    (text,) = told(after)
+    (text,) = reported(after)
     assert said in text
-    assert told(after, after) == []
-    assert len(told(after, HERE)) == 1
-    assert told(after, HERE, HERE) == []
+    assert reported(after, after) == []
+    assert len(reported(after, HERE)) == 1
+    assert reported(after, HERE, HERE) == []
 
 
 def test_a_mode_is_told_in_our_words_and_notes_are_not() -> None:

@@ -38,7 +38,7 @@ def test_tools_can_be_switched_off() -> None:  # A15
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "reported"),
     [
         ({"tools": ["rm"]}, "agents.mine.tools[0]"),
         ({"max_tool_rounds": 0}, "agents.mine.max_tool_rounds"),
@@ -46,9 +46,9 @@ def test_tools_can_be_switched_off() -> None:  # A15
         ("coder", "agents.mine"),
     ],
 )
-def test_what_is_wrong_is_named(raw: object, told: str) -> None:  # A12
+def test_what_is_wrong_is_named(raw: object, reported: str) -> None:  # A12
     (problem,) = agent_problems({"mine": raw})
-    assert told in problem
+    assert reported in problem
     with pytest.raises(KodeError, match="config") as caught:
         agent_profile("mine", None, {"mine": raw})
     assert caught.value.code == "ConfigInvalid"

@@ -725,8 +725,8 @@ async def test_a_later_edit_supersedes_the_hunk_it_touches(desk: Desk) -> None:
     heir = desk.hunks[-1]
     assert (heir.old_text, heir.new_text) == ("two\n", "TWO!\n")
     assert desk.states[first.hunk_id] == "superseded"
-    told = [h for e in desk.updates for f in e.files for h in f.hunks if h.superseded_by]
-    assert [h.superseded_by for h in told] == [heir.hunk_id]
+    reported = [h for e in desk.updates for f in e.files for h in f.hunks if h.superseded_by]
+    assert [h.superseded_by for h in reported] == [heir.hunk_id]
     assert desk.updates[-1].change_set_id == old_set
     assert desk.sets.take_reminders() is None
     desk.events.append(desk.updates[-2])

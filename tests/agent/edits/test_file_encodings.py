@@ -177,16 +177,16 @@ async def test_what_the_editors_encoding_cannot_hold_is_refused(tmp_path: Path, 
     path = desk.file("a.txt", "plain\n")  # its bytes look like UTF-8, whatever the editor makes
     documents = desk.workspace.documents
     if first == "told":
-        documents.tell_encoding(path_to_uri(path), "windows1252")
+        documents.report_encoding(path_to_uri(path), "windows1252")
     buffer = desk.editor.open(path, "plain\n")
     if first == "opened":
-        documents.tell_encoding(buffer.uri, "windows1252")
+        documents.report_encoding(buffer.uri, "windows1252")
     with pytest.raises(KodeError) as refused:
         await desk.edit("a.txt", ("plain", "价目"))
     assert (refused.value.code, desk.hunks) == ("Unencodable", [])
     assert "cp1252" in refused.value.message
     await desk.edit("a.txt", ("plain", "prix €"))
-    documents.tell_encoding(buffer.uri, "gbk")
+    documents.report_encoding(buffer.uri, "gbk")
     await desk.edit("a.txt", ("prix €", "价目"))
     desk.editor.close(buffer)
     desk.editor.open(path, "plain\n")  # another buffer: nothing was told of it

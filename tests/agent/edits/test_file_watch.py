@@ -26,7 +26,7 @@ async def read(desk: Desk, path: str, start: int | None = None, end: int | None 
     await desk.use("read_file", path=path, **lines)
 
 
-def told(desk: Desk) -> str:
+def reported(desk: Desk) -> str:
     """What the model hears about files, without the verdicts on its edits."""
     text = desk.sets.take_reminders() or ""
     return text.partition("Files that you have read")[2]
@@ -40,12 +40,12 @@ def news(desk: Desk) -> list[tuple[str, str]]:
 async def test_a_file_that_is_only_proposed_is_no_lost_file(desk: Desk) -> None:
     await desk.sets.proposals.propose_create("new.py", TEXT, call(desk))
     await read(desk, "new.py")
-    assert told(desk) == ""
+    assert reported(desk) == ""
     await desk.edit("new.py", ("two", "2"))
-    assert told(desk) == ""
+    assert reported(desk) == ""
     await desk.decide(rest="accept", seen_seq=1_000)
     await read(desk, "new.py")
-    assert told(desk) == ""
+    assert reported(desk) == ""
     assert news(desk) == []
     await desk.edit("new.py", ("2", "zwei"))
     assert desk.hunks[-1].flags == ()
@@ -63,15 +63,15 @@ async def test_a_moved_file_is_still_known(desk: Desk) -> None:
     desk.file("old.py", TEXT)
     await read(desk, "old.py", 1, 2)
     await desk.sets.proposals.propose_move("old.py", "new.py", call(desk))
-    assert told(desk) == ""
+    assert reported(desk) == ""
     await desk.decide(rest="accept", seen_seq=1_000)
     assert not (desk.root / "old.py").exists()
-    assert told(desk) == ""
+    assert reported(desk) == ""
     assert news(desk) == []
     await desk.edit("new.py", ("two", "2"))
     assert desk.hunks[-1].flags == ()
     (desk.root / "new.py").write_text("other\n")
-    assert "new.py" in told(desk)
+    assert "new.py" in reported(desk)
     assert news(desk) == [("new.py", "changed")]
 
 
@@ -79,16 +79,16 @@ async def test_a_deleted_file_is_no_news(desk: Desk) -> None:
     desk.file("a.py", TEXT)
     await read(desk, "a.py")
     await desk.sets.proposals.propose_delete("a.py", call(desk))
-    assert told(desk) == ""
+    assert reported(desk) == ""
     assert desk.hunks[-1].flags == ()
     await desk.decide(rest="accept", seen_seq=1_000)
     assert not (desk.root / "a.py").exists()
-    assert told(desk) == ""
+    assert reported(desk) == ""
     assert news(desk) == []
     (file,) = desk.sets.files.report(10).files
     assert (file.lost, file.changed) == ("deleted", False)
     desk.file("a.py", TEXT.replace("two", "2"))  # somebody puts another one there
-    assert "+2" in told(desk)
+    assert "+2" in reported(desk)
 
 
 async def test_deleting_what_was_not_read_is_flagged(desk: Desk) -> None:

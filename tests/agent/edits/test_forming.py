@@ -19,13 +19,13 @@ from kode_sidecar.core.domain.agent_event import (
 from kode_sidecar.core.domain.message import ToolUseBlock
 from kode_sidecar.core.kernel.contracts import Emit
 from kode_sidecar.core.text.growing_json import GrowingArguments
-from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.shown_text import fix_surrogates
 from tests.support.edit_editor import Desk
 
 TEXT = "one\ntwo\nthree\n"
 
 
-class Told:
+class Reported:
     """An `Emit` that remembers."""
 
     def __init__(self) -> None:
@@ -57,26 +57,26 @@ def call(path: str, *pairs: tuple[str, str]) -> str:
 
 
 async def test_a_finished_edit_shows_before_the_call_is_whole(tmp_path: Path) -> None:
-    desk, told = Desk(tmp_path), Told()
+    desk, reported = Desk(tmp_path), Reported()
     buffer = desk.editor.open(desk.file("a.txt", ""), TEXT)
-    emit = desk.sets.forming(told, "t-1")
+    emit = desk.sets.forming(reported, "t-1")
     block = began(emit)
     whole = call("a.txt", ("one", "ONE"), ("three", "3\n4"))
     cut = whole.index('{"old": "three"')
     grow(emit, whole[:cut])
-    await desk.until(lambda: told.forming)
-    (hunk,) = told.forming[0].hunks
+    await desk.until(lambda: reported.forming)
+    (hunk,) = reported.forming[0].hunks
     assert (hunk.old_text, hunk.new_text, hunk.range.start.line) == ("one\n", "ONE\n", 0)
-    assert (told.forming[0].block_id, told.forming[0].path) == ("b-1", "a.txt")
+    assert (reported.forming[0].block_id, reported.forming[0].path) == ("b-1", "a.txt")
     assert (desk.hunks, desk.text("a.txt"), buffer.text) == ([], TEXT, TEXT)  # nothing came of it
     grow(emit, whole[cut:-2], cut)
-    await desk.until(lambda: len(told.forming) == 2)
-    assert [one.new_text for one in told.forming[1].hunks] == ["ONE\n", "3\n4\n"]
+    await desk.until(lambda: len(reported.forming) == 2)
+    assert [one.new_text for one in reported.forming[1].hunks] == ["ONE\n", "3\n4\n"]
     emit(BlockCompleted(turn_id="t-1", message_id="m-1", block_id="b-1", block=block))
     grow(emit, whole)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert len(told.forming) == 2
+    assert len(reported.forming) == 2
 
 
 @pytest.mark.parametrize(
@@ -92,28 +92,28 @@ async def test_a_finished_edit_shows_before_the_call_is_whole(tmp_path: Path) ->
     ],
 )
 async def test_what_would_be_refused_shows_nothing(tmp_path: Path, arguments: str) -> None:
-    desk, told = Desk(tmp_path), Told()
+    desk, reported = Desk(tmp_path), Reported()
     desk.editor.open(desk.file("a.txt", ""), TEXT)
     desk.file(".env", "KEY=1\n")
-    emit = desk.sets.forming(told, "t-1")
+    emit = desk.sets.forming(reported, "t-1")
     began(emit)
     grow(emit, arguments)
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if tasks:
         await asyncio.wait(tasks)
-    assert told.forming == []
+    assert reported.forming == []
     assert not any(task.exception() for task in tasks)
 
 
 async def test_a_call_that_is_dropped_meanwhile_shows_nothing(tmp_path: Path) -> None:
-    desk, told = Desk(tmp_path), Told()
+    desk, reported = Desk(tmp_path), Reported()
     desk.editor.open(desk.file("a.txt", ""), TEXT)
-    emit = desk.sets.forming(told, "t-1")
+    emit = desk.sets.forming(reported, "t-1")
     began(emit)
     grow(emit, call("a.txt", ("one", "ONE"))[:-2])
     emit(BlockDropped(message_id="m-1", block_id="b-1", reason="again"))
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
-    assert told.forming == []
+    assert reported.forming == []
 
 
 LINES = [f"line {at} of a text in lines\n" for at in range(60)]
@@ -139,10 +139,10 @@ UNIFIED = (
 )
 
 
-async def written(desk: Desk, tool: str, arguments: dict[str, str], size: int = 40) -> Told:
+async def written(desk: Desk, tool: str, arguments: dict[str, str], size: int = 40) -> Reported:
     """A call that is written in pieces, each shown before the next one comes."""
-    told = Told()
-    emit = desk.sets.forming(told, "t-1")
+    reported = Reported()
+    emit = desk.sets.forming(reported, "t-1")
     began(emit, tool)
     whole = json.dumps(arguments)
     for at in range(0, len(whole) - 1, size):
@@ -151,11 +151,11 @@ async def written(desk: Desk, tool: str, arguments: dict[str, str], size: int = 
         if tasks:
             await asyncio.wait(tasks)
         assert not any(task.exception() for task in tasks)
-    return told
+    return reported
 
 
-def shown(told: Told) -> list[tuple[str, list[str]]]:
-    return [(one.path, [hunk.new_text for hunk in one.hunks]) for one in told.forming]
+def shown(reported: Reported) -> list[tuple[str, list[str]]]:
+    return [(one.path, [hunk.new_text for hunk in one.hunks]) for one in reported.forming]
 
 
 @pytest.mark.parametrize("patch", [PATCH, UNIFIED], ids=["apply_patch", "unified"])
@@ -165,11 +165,11 @@ async def test_each_chunk_of_a_patch_shows_when_the_next_one_begins(
     desk = Desk(tmp_path)
     desk.editor.open(desk.file("a.txt", ""), "".join(LINES))
     desk.file("c.txt", "".join(LINES))
-    told = await written(desk, "propose_edit", {"patch": patch})
-    assert shown(told)[:2] == [("a.txt", ["ten\n"]), ("a.txt", ["ten\n", "thirty\n"])]
-    lines = [new for path, (new, *_) in shown(told) if path == "new/b.txt"]
+    reported = await written(desk, "propose_edit", {"patch": patch})
+    assert shown(reported)[:2] == [("a.txt", ["ten\n"]), ("a.txt", ["ten\n", "thirty\n"])]
+    lines = [new for path, (new, *_) in shown(reported) if path == "new/b.txt"]
     assert lines[-1] == "".join(LINES[:9])
-    assert shown(told)[-1] == ("c.txt", ["nine\n"])
+    assert shown(reported)[-1] == ("c.txt", ["nine\n"])
     assert desk.hunks == []
 
 
@@ -178,9 +178,9 @@ async def test_a_whole_text_shows_what_its_lines_have_finished(tmp_path: Path) -
     desk.file("c.txt", "".join(LINES))
     await desk.use("read_file", path="c.txt")
     arguments = {"action": "overwrite", "path": "c.txt", "content": "".join(CHANGED)}
-    told = await written(desk, "propose_file", arguments)
-    assert shown(told) == [("c.txt", ["five\n"]), ("c.txt", ["five\n", "more\n"])]
-    (first, _), second = told.forming[1].hunks, told.forming[1].hunks[1]
+    reported = await written(desk, "propose_file", arguments)
+    assert shown(reported) == [("c.txt", ["five\n"]), ("c.txt", ["five\n", "more\n"])]
+    (first, _), second = reported.forming[1].hunks, reported.forming[1].hunks[1]
     assert (first.range.start.line, first.old_text) == (5, LINES[5])
     assert (second.range.start.line, second.old_text) == (40, "")
 
@@ -188,8 +188,8 @@ async def test_a_whole_text_shows_what_its_lines_have_finished(tmp_path: Path) -
 async def test_a_new_file_shows_as_it_grows(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     arguments = {"action": "create", "path": "new.bat", "content": "".join(CHANGED)}
-    told = await written(desk, "propose_file", arguments)
-    texts = [new for _, (new,) in shown(told)]
+    reported = await written(desk, "propose_file", arguments)
+    texts = [new for _, (new,) in shown(reported)]
     assert len(texts) > 3
     assert all("".join(CHANGED).startswith(one) and one.endswith("\n") for one in texts)
     assert texts == sorted(texts, key=len)
@@ -241,7 +241,7 @@ def test_pieces_of_any_size_give_the_same(
         for name, begun in growing.unfinished.items():
             wanted = {**around, "more": "x"}.get(name)
             assert isinstance(wanted, str)
-            assert mend_surrogates(wanted).startswith(begun.rstrip("\ud83d"))
+            assert fix_surrogates(wanted).startswith(begun.rstrip("\ud83d"))
     assert growing.items == items
     if "edits" not in around and "more" not in around:
         assert {name: growing.members.get(name) for name in around} == around

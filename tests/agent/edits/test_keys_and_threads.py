@@ -10,7 +10,7 @@ from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.infrastructure.workspace import document
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS
-from tests.agent.edits.test_forming import Told, began, call, grow
+from tests.agent.edits.test_forming import Reported, began, call, grow
 from tests.support.edit_buffer import Buffer
 from tests.support.edit_editor import Desk
 from tests.support.files import link
@@ -43,14 +43,14 @@ def assert_same(desk: Desk, buffer: Buffer) -> None:
 async def test_while_an_edit_of_a_large_text_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk, told = Desk(tmp_path), Told()
+    desk, reported = Desk(tmp_path), Reported()
     buffer = desk.editor.open(desk.file("a.txt", ""), TEXT)
     type_beside_threads(desk, buffer, monkeypatch)
-    emit = desk.sets.forming(told, "t-1")
+    emit = desk.sets.forming(reported, "t-1")
     began(emit)
     grow(emit, call("a.txt", ("the last", "THE LAST"))[:-2])
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
-    ((hunk,),) = (one.hunks for one in told.forming)
+    ((hunk,),) = (one.hunks for one in reported.forming)
     assert (hunk.new_text, hunk.range.start.line) == ("THE LAST\n", TEXT.count("\n") - 1)
     assert_same(desk, buffer)
 

@@ -106,8 +106,8 @@ async def test_a_file_closed_before_the_answer_is_edited_again_once_it_is_seen(d
     assert seen.text == TEXT.replace("two", "TWO").replace("three", "THREE")
 
 
-@pytest.mark.parametrize("told", ["", "one\n"])
-async def test_an_undo_that_is_saved_as_the_file_closes_is_done(desk: Desk, told: str) -> None:
+@pytest.mark.parametrize("reported", ["", "one\n"])
+async def test_an_undo_that_is_saved_as_the_file_closes_is_done(desk: Desk, reported: str) -> None:
     """The editor tells a reload on the way, and nothing of the undo itself."""
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"))
@@ -115,7 +115,7 @@ async def test_an_undo_that_is_saved_as_the_file_closes_is_done(desk: Desk, told
     await desk.accept(hunk)
 
     async def undo(_edit: DocumentEdit) -> ApplyAnswer:
-        buffer.set_text(told)
+        buffer.set_text(reported)
         desk.editor.report(buffer)
         desk.file("a.txt", TEXT)
         desk.editor.close(buffer)
@@ -359,14 +359,14 @@ async def test_a_hunk_that_fits_no_more_is_told_before_the_decision(desk: Desk) 
     first, second = (hunk.hunk_id for hunk in desk.hunks)
     desk.editor.type(buffer, buffer.text.index("two"), "x")
     await desk.until(lambda: len(desk.updates) > 1)
-    (told,) = desk.updates[-1].files[0].hunks
-    assert (told.hunk_id, told.state, told.fits) == (first, "proposed", False)
+    (reported,) = desk.updates[-1].files[0].hunks
+    assert (reported.hunk_id, reported.state, reported.fits) == (first, "proposed", False)
     fits = {h.hunk_id: h.fits for h in desk.sets.get(desk.change_set_id).files[0].hunks}
     assert fits == {first: False, second: None}
     desk.editor.type(buffer, buffer.text.index("xtwo"), "", delete=1)
     await desk.until(lambda: len(desk.updates) > 2)
-    (told,) = desk.updates[-1].files[0].hunks
-    assert (told.hunk_id, told.fits) == (first, True)
+    (reported,) = desk.updates[-1].files[0].hunks
+    assert (reported.hunk_id, reported.fits) == (first, True)
 
 
 # ---- after a restart -----------------------------------------------------------------------------
@@ -464,9 +464,9 @@ async def test_the_users_own_text_is_known_after_a_restart(desk: Desk) -> None:
     desk.file("a.txt", buffer.text)
     fresh = again(desk)
     fresh.enter("t-2", path=("t-1",))
-    told = str(fresh.sets.take_reminders())
-    assert "The text is now:\n```\nmy own\n```" in told
-    assert "The text is now:\n```\nmine\n```" in told
+    reported = str(fresh.sets.take_reminders())
+    assert "The text is now:\n```\nmy own\n```" in reported
+    assert "The text is now:\n```\nmine\n```" in reported
     fresh.editor.open(fresh.root / "a.txt", buffer.text)
     result = await fresh.sets.undo("t-1", UndoParams(turn_id="t-1"))
     assert len(result.undone) == 2
@@ -589,8 +589,8 @@ async def test_an_undo_that_shows_late_is_an_undo(tmp_path: Path) -> None:
             return ApplyAnswer(desk.editor.do(edit))
 
         desk.editor.on_apply = keep_silent
-        told = await desk.sets.undo(hunk, ask)
-        assert (told.undone, told.restored) == ((), ())
+        reported = await desk.sets.undo(hunk, ask)
+        assert (reported.undone, reported.restored) == ((), ())
         desk.editor.report(buffer)
         assert (buffer.text, desk.states[hunk]) == (f"one\n{text}\n", now)
     desk.editor.on_apply = desk.editor.obey

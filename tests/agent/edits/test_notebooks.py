@@ -203,16 +203,16 @@ async def test_notebooks_through_the_real_process(tmp_path: Path) -> None:
     async with sidecar(script, roots=[tmp_path]) as world:
         session = await world.session()
         await world.turn(session, "go")
-        told = results(world)
-        assert "     2\tx = 1\n" in told[0]
-        assert len(told[0]) < 1_000
-        assert told[1].startswith("2 matching lines in 2 files")
-        assert 'n.ipynb:3: print("x")\n' in told[1]
-        assert '+print("é")' in told[2]
-        assert "would be none any more" in told[4]
-        assert "n.ipynb:2: x = 3" in told[7]
-        assert "Quote cells as read_file shows them, not their JSON." in told[8]
-        assert "a notebook whose cells cannot be read" in told[9]
+        reported = results(world)
+        assert "     2\tx = 1\n" in reported[0]
+        assert len(reported[0]) < 1_000
+        assert reported[1].startswith("2 matching lines in 2 files")
+        assert 'n.ipynb:3: print("x")\n' in reported[1]
+        assert '+print("é")' in reported[2]
+        assert "would be none any more" in reported[4]
+        assert "n.ipynb:2: x = 3" in reported[7]
+        assert "Quote cells as read_file shows them, not their JSON." in reported[8]
+        assert "a notebook whose cells cannot be read" in reported[9]
         await world.decide(only_change_set(session))
         after = texts(world)
         assert sources(after["n.ipynb"]) == [("code", quote["new"]), ("markdown", "# Title")]

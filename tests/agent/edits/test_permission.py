@@ -43,8 +43,8 @@ class Asked:
 
     def gate(self, timeout: float = HANG) -> PermissionGate:
         questions = UserQuestions(timeout)
-        told = self.emit, self.new_id, questions, lambda: "now", self.published
-        return PermissionGate("s-1", self, *told)  # type: ignore[arg-type]
+        reported = self.emit, self.new_id, questions, lambda: "now", self.published
+        return PermissionGate("s-1", self, *reported)  # type: ignore[arg-type]
 
     async def published(self) -> None:
         await self.released.wait()

@@ -170,15 +170,15 @@ async def test_names_and_lines_that_only_look_like_what_is_asked_for(tmp_path: P
     async with sidecar(script, roots=[tmp_path]) as world:
         session = await world.session()
         await world.turn(session, "go")
-        told = results(world)
-        assert "Did you mean a\u202fb.txt (U+202F for your U+0020)?" in told[0]
-        assert "с.py (U+0441 for your U+0063)" in told[1]
-        assert "z\u200bz.md (U+200B is in one of both and not seen)" in told[2]
-        assert "hi" in told[3]
-        assert "Proposed, not yet applied" in told[4]
-        assert "exists already" in told[5]
-        assert "Line 1 only looks like it (U+0441 for your U+0063)" in told[6]
-        assert "Line 2 only looks like it (U+200B is in one of both and not seen)" in told[7]
+        reported = results(world)
+        assert "Did you mean a\u202fb.txt (U+202F for your U+0020)?" in reported[0]
+        assert "с.py (U+0441 for your U+0063)" in reported[1]
+        assert "z\u200bz.md (U+200B is in one of both and not seen)" in reported[2]
+        assert "hi" in reported[3]
+        assert "Proposed, not yet applied" in reported[4]
+        assert "exists already" in reported[5]
+        assert "Line 1 only looks like it (U+0441 for your U+0063)" in reported[6]
+        assert "Line 2 only looks like it (U+200B is in one of both and not seen)" in reported[7]
         await world.decide(only_change_set(session))
         assert texts(world)[nfd("é.md")] == "bye\n"
 
@@ -200,7 +200,7 @@ async def test_through_the_real_process(tmp_path: Path) -> None:
     async with sidecar([answer(*edits, large), answer(text("ok"))], roots=[tmp_path]) as world:
         session = await world.session()
         await world.turn(session, "go")
-        told = results(world)
+        reported = results(world)
         await world.decide(only_change_set(session))
         assert texts(world) == {"n.txt": nfd("nom = 'thé'\n"), "t.py": TABS.replace("1", "7")}
-        assert "one call takes at most 1,000 edits" in told[2]
+        assert "one call takes at most 1,000 edits" in reported[2]

@@ -47,7 +47,7 @@ class Story:
         self.eol = rng.choice(["\n", "\r\n"])
         self.keys = self.marks = self.turns = 0
         self.user: set[str] = set()
-        self.told: dict[str, str] = {}
+        self.reported: dict[str, str] = {}
         self.late: list[asyncio.Task[None]] = []
         self.desk = self.new_desk()
         text = "".join(f"{rng.choice(['x', '}', 'end', ''])}{self.eol}" for _ in range(8))
@@ -204,8 +204,10 @@ class Story:
         ledger = self.desk.sets._ledger
         self.desk.sets.unreported()  # looks at what is seen by now
         lines = {key: verdict_line(ledger[key]) for key in self.desk.states}
-        told = self.desk.sets.take_reminders() or ""
-        self.told |= {key: self.desk.states[key] for key, line in lines.items() if line in told}
+        reported = self.desk.sets.take_reminders() or ""
+        self.reported |= {
+            key: self.desk.states[key] for key, line in lines.items() if line in reported
+        }
 
     def check(self) -> None:
         text, lf = self.buffer.text, to_lf(self.buffer.text)
@@ -217,7 +219,7 @@ class Story:
             merged = any(one.merge_of == hunk.hunk_id for one in self.desk.hunks)
             alone = sum(mark in (one.new_text or "") for one in self.desk.hunks) == 1
             if state not in ("proposed", "superseded"):
-                assert self.told.get(hunk.hunk_id) == state, (hunk, self.told)
+                assert self.reported.get(hunk.hunk_id) == state, (hunk, self.reported)
             if not (mark and alone) or merged:
                 continue
             if state in ("proposed", "conflict", "stale", "rejected", "undone"):

@@ -91,12 +91,12 @@ async def test_typing_that_was_taken_back_is_no_conflict(desk: Desk) -> None:
 
 async def test_a_dry_run_says_what_would_go_and_sends_nothing(desk: Desk) -> None:
     buffer, first, second = await applied(desk)
-    told = len(desk.events)
+    reported = len(desk.events)
     dry = await undo(desk, change_set_id=desk.change_set_id, dry_run=True)
     assert (dry.undone, dry.verified) == ((first, second), None)
     assert "-SIX\n+six" in dry.diff
     assert buffer.text == DONE
-    assert len(desk.events) == told
+    assert len(desk.events) == reported
     assert len(desk.editor.edits) == 1
 
 

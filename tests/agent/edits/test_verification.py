@@ -15,7 +15,7 @@ HUNKS = {"h1": Edit(2, 4, "B\n"), "h2": Edit(6, 8, "D\nE\n")}
 DONE = "a\nB\nc\nD\nE\n"
 
 
-def tell(sent: SentEdit, text: str, *changes: Change) -> str:
+def report(sent: SentEdit, text: str, *changes: Change) -> str:
     """Follow changes, each in the text after the one before it."""
     for change in changes:
         steps = sent.follow(text, [change])
@@ -38,7 +38,7 @@ def tell(sent: SentEdit, text: str, *changes: Change) -> str:
 )
 def test_every_way_of_telling_an_edit(changes: tuple[Edit, ...]) -> None:
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, *changes)
+    text = report(sent, TEXT, *changes)
     assert text == DONE
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
 
@@ -48,39 +48,39 @@ def test_line_ends_do_not_matter() -> None:
     sent.follow(TEXT, [Edit(2, 4, "B\r\n")])
     assert set(sent.verified) == {"h1"}
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
+    text = report(sent, TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
 
 
 def test_a_part_that_is_missing_is_told_apart() -> None:
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, Edit(6, 7, "D\nE"))
+    text = report(sent, TEXT, Edit(6, 7, "D\nE"))
     assert not sent.is_settled
     assert sent.verdicts(text) == {"h1": "unchanged", "h2": "applied"}
 
 
 def test_what_the_user_does_next_to_an_edit_is_not_taken_for_it() -> None:
     sent = SentEdit(TEXT, {"h": Edit(2, 2, "new\n")})
-    text = tell(sent, TEXT, Edit(2, 2, "user\n"))
+    text = report(sent, TEXT, Edit(2, 2, "user\n"))
     assert sent.verdicts(text) == {"h": "diverged"}
     assert sent.found("h", text) == "user\n"
 
 
 def test_what_is_typed_into_an_edit_before_it_was_looked_at_is_diverged() -> None:
     sent = SentEdit(TEXT, {"h": Edit(2, 4, "B\n")})
-    text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(2, 3, "b"))
+    text = report(sent, TEXT, Edit(2, 3, "B"), Edit(2, 3, "b"))
     assert sent.verdicts(text) == {"h": "diverged"}
 
 
 def test_what_is_typed_beside_an_edit_leaves_it_applied() -> None:
     sent = SentEdit(TEXT, {"h": Edit(2, 2, "new\n")})
-    text = tell(sent, TEXT, Edit(2, 2, "new\n"), Edit(2, 2, "user\n"), Edit(0, 0, "x"))
+    text = report(sent, TEXT, Edit(2, 2, "new\n"), Edit(2, 2, "user\n"), Edit(0, 0, "x"))
     assert sent.verdicts(text) == {"h": "applied"}
 
 
 def test_an_insertion_behind_the_last_line_end_is_told_before_it() -> None:
     sent = SentEdit(TEXT, {"h": Edit(8, 8, "e\n")})
-    text = tell(sent, TEXT, Edit(0, 0, "zero\n"), Edit(12, 12, "\ne"))
+    text = report(sent, TEXT, Edit(0, 0, "zero\n"), Edit(12, 12, "\ne"))
     assert text == "zero\na\nb\nc\nd\ne\n"
     assert sent.is_settled
 
@@ -95,13 +95,13 @@ def test_such_an_insertion_is_seen_beside_a_key_elsewhere() -> None:
 
 def test_an_insertion_that_hides_among_its_like_is_not_sent_again() -> None:
     sent = SentEdit("}\n}\n", {"h": Edit(2, 2, "}\n")})
-    text = tell(sent, "}\n}\n", Edit(0, 4, "z\n}\n}\n}\n"))
+    text = report(sent, "}\n}\n", Edit(0, 4, "z\n}\n}\n}\n"))
     assert sent.verdicts(text) == {"h": "applied"}
 
 
 def test_lines_that_came_up_right_above_an_insertion_may_be_it() -> None:
     sent = SentEdit(TEXT, {"h": Edit(4, 4, "new\n")})
-    text = tell(sent, TEXT, Edit(2, 2, "other\n"))
+    text = report(sent, TEXT, Edit(2, 2, "other\n"))
     assert sent.verdicts(text) == {"h": "diverged"}  # unchanged would be sent again
     assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
 
@@ -109,41 +109,41 @@ def test_lines_that_came_up_right_above_an_insertion_may_be_it() -> None:
 def test_two_insertions_of_one_text_are_counted() -> None:
     text = "a\nb\n"
     sent = SentEdit(text, {"h1": Edit(0, 0, "x\n"), "h2": Edit(2, 2, "x\n")})
-    text = tell(sent, text, Edit(0, 0, "x\n"))
+    text = report(sent, text, Edit(0, 0, "x\n"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "unchanged"}
 
 
 def test_a_text_taken_and_put_back_is_compared_as_a_whole() -> None:
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, Edit(0, 8, ""), Edit(0, 0, "a\nB\nc\nd\nuser\n"))
+    text = report(sent, TEXT, Edit(0, 8, ""), Edit(0, 0, "a\nB\nc\nd\nuser\n"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "diverged"}
 
 
 def test_edits_that_adjoin_are_one() -> None:
     sent = SentEdit("a\nb\n", {"h1": Edit(0, 2, ""), "h2": Edit(2, 4, "B\n")})
-    text = tell(sent, "a\nb\n", Edit(0, 3, "B"))
+    text = report(sent, "a\nb\n", Edit(0, 3, "B"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
 
 
 def test_a_blank_line_of_the_user_is_not_taken_for_one_that_was_refused() -> None:
     sent = SentEdit(TEXT, {"h": Edit(4, 4, "\n")})
-    text = tell(sent, TEXT, Edit(1, 1, "\n"))
+    text = report(sent, TEXT, Edit(1, 1, "\n"))
     assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
 
 
 def test_an_applied_edit_knows_what_takes_it_back_after_more_typing() -> None:
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(6, 7, "D\nE"), Edit(0, 0, "zero\n"))
+    text = report(sent, TEXT, Edit(2, 3, "B"), Edit(6, 7, "D\nE"), Edit(0, 0, "zero\n"))
     back = sorted((hunk.edit for hunk in sent.inverses(["h1", "h2"], text)), key=lambda e: e.start)
     assert apply_edits(text, back) == "zero\n" + TEXT
 
 
 def test_a_line_added_below_a_kept_one_is_an_insertion_too() -> None:
     sent = SentEdit("a\nend\n", {"h": Edit(0, 2, "a\n}\n}\n")})
-    text = tell(sent, "a\nend\n", Edit(2, 2, "}\n}"))  # the user took its last line end away
+    text = report(sent, "a\nend\n", Edit(2, 2, "}\n}"))  # the user took its last line end away
     assert sent.verdicts(text) == {"h": "diverged"}  # unchanged would send it twice
     hidden = SentEdit("}\nz\n", {"h": Edit(2, 4, "z\n}\n")})
-    text = tell(hidden, "}\nz\n", Edit(0, 4, "}\nz\n}\n!\n"))
+    text = report(hidden, "}\nz\n", Edit(0, 4, "}\nz\n}\n!\n"))
     assert hidden.verdicts(text) == {"h": "applied"}
 
 
@@ -167,40 +167,40 @@ def test_an_edit_that_was_dropped_while_a_line_came_up_beside_it_was_not_done() 
 
 def test_what_stands_beside_lines_that_were_to_go_is_not_done() -> None:
     sent = SentEdit(TEXT, {"h": Edit(0, 4, "new\n")})
-    text = tell(sent, TEXT, Edit(2, 4, "new\n"))
+    text = report(sent, TEXT, Edit(2, 4, "new\n"))
     assert text == "a\nnew\nc\nd\n"
     assert sent.verdicts(text) == {"h": "diverged"}
 
 
 def test_a_line_that_was_there_before_proves_no_deletion_of_the_next() -> None:
     sent = SentEdit(TEXT, {"h": Edit(0, 4, "a\n")})
-    text = tell(sent, TEXT, Edit(2, 3, "user"))
+    text = report(sent, TEXT, Edit(2, 3, "user"))
     assert sent.verdicts(text) == {"h": "diverged"}
 
 
 def test_an_insertion_told_as_one_change_with_what_was_typed_below_it_is_seen() -> None:
-    for insertion, told in (
+    for insertion, reported in (
         (Edit(2, 2, "new\n"), Edit(2, 4, "new\nuser\nb!\n")),
         (Edit(4, 4, "new\n"), Edit(2, 4, "b!\nuser\nnew\n")),
     ):
         sent = SentEdit(TEXT, {"h": insertion})
-        text = tell(sent, TEXT, told)
+        text = report(sent, TEXT, reported)
         assert sent.verdicts(text) == {"h": "applied"}
         (inverse,) = sent.inverses(["h"], text)
         assert text[inverse.start : inverse.end] == "new\n"
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         Edit(0, 8, "a {}\nb\nc\nD\n"),  # what ends a line of the user's
         Edit(2, 4, "}\n"),  # the user's line in the place of the one below
         Edit(0, 2, "}\n"),  # in the place of the one above
     ],
 )
-def test_the_users_own_characters_are_not_taken_for_an_insertion(told: Edit) -> None:
+def test_the_users_own_characters_are_not_taken_for_an_insertion(reported: Edit) -> None:
     sent = SentEdit(TEXT, {"h": Edit(2, 2, "}\n")})
-    text = tell(sent, TEXT, told)
+    text = report(sent, TEXT, reported)
     assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
 
 
@@ -232,7 +232,7 @@ def test_a_thousand_insertions_told_as_one_change_are_seen() -> None:
     text = "a\n" * 1_100 + "}\nend\n"
     sent = SentEdit(text, {f"h{at}": Edit(2 * at, 2 * at, "}\n") for at in range(1, 1_100)})
     after = "a\n" + "}\na\n" * 1_099 + "}\nEND\n"
-    assert set(sent.verdicts(tell(sent, text, Edit(0, len(text), after))).values()) == {"applied"}
+    assert set(sent.verdicts(report(sent, text, Edit(0, len(text), after))).values()) == {"applied"}
 
 
 LINES = st.lists(st.sampled_from(["a", "}", "", "b c", "x"]), max_size=6)
@@ -297,9 +297,9 @@ def test_whatever_is_told_is_followed_to_the_character(  # W1
             if f"h{number}" in edits:
                 do(edits[f"h{number}"])
     press(keys[1])
-    told = [Edit(0, len(before), after)] if whole else list(log.edits)
+    reported = [Edit(0, len(before), after)] if whole else list(log.edits)
     sent = SentEdit(before, edits)
-    steps = list(sent.follow(before, told))
+    steps = list(sent.follow(before, reported))
     assert apply_edits(before, steps) == after
     assert all(one.end <= other.start for one, other in pairwise(steps))
     for inverse in sent.inverses(list(sent.verified), after):

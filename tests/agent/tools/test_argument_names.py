@@ -53,10 +53,10 @@ async def test_calls_as_other_agents_write_them(tmp_path: Path) -> None:
         session = await world.session()
         await world.turn(session, "hello")
         await world.turn(session, "go")
-        told = results(world)
+        reported = results(world)
         wrong = [
             (given, said)
-            for (_, given, wanted), said in zip(CALLS, told, strict=True)
+            for (_, given, wanted), said in zip(CALLS, reported, strict=True)
             if wanted not in said
         ]
         assert not wrong

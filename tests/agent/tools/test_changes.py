@@ -54,16 +54,17 @@ async def test_lines_carry_the_numbers_of_the_new_text(project: Path) -> None:
     (project / "app.py").write_bytes(text.encode())
     (project / "new.py").write_bytes(b"fresh\n")
     (project / "茶 页.py").write_bytes("一\n三\n".encode())
-    told = await shown(workspace_of(project))
-    assert told.startswith("3 files, +4 −2")
-    assert "## app.py (+2 −1)\n@@ from line 6\n    6   line 6" in told
+    reported = await shown(workspace_of(project))
+    assert reported.startswith("3 files, +4 −2")
+    assert "## app.py (+2 −1)\n@@ from line 6\n    6   line 6" in reported
     assert (
-        "      - line 9\n    9 + line nine\n   10 + line nine and a half\n   11   line 10" in told
+        "      - line 9\n    9 + line nine\n   10 + line nine and a half\n   11   line 10"
+        in reported
     )
-    assert "## new.py (+1 −0, new, not in Git yet)\n@@ from line 1\n    1 + fresh" in told
-    assert "## 茶 页.py (+1 −1)" in told
-    assert "    2 + 三" in told
-    assert "old.py" not in told
+    assert "## new.py (+1 −0, new, not in Git yet)\n@@ from line 1\n    1 + fresh" in reported
+    assert "## 茶 页.py (+1 −1)" in reported
+    assert "    2 + 三" in reported
+    assert "old.py" not in reported
 
 
 async def test_unsaved_text_counts_and_so_does_its_undoing(project: Path) -> None:
@@ -71,10 +72,10 @@ async def test_unsaved_text_counts_and_so_does_its_undoing(project: Path) -> Non
     (project / "old.py").write_bytes(b"changed on disk\n")
     for name, text in (("app.py", APP + "typed\n"), ("old.py", APP.replace("line", "row"))):
         workspace.documents.open((project / name).as_uri(), "python", 1, text)
-    told = await shown(workspace)
-    assert told.startswith("1 file, +1 −0")
-    assert "## app.py (+1 −0, with unsaved text)" in told
-    assert "   31 + typed" in told
+    reported = await shown(workspace)
+    assert reported.startswith("1 file, +1 −0")
+    assert "## app.py (+1 −0, with unsaved text)" in reported
+    assert "   31 + typed" in reported
 
 
 async def test_the_index_a_branch_a_commit_and_a_range(project: Path) -> None:
@@ -95,8 +96,8 @@ async def test_the_index_a_branch_a_commit_and_a_range(project: Path) -> None:
         ({"of": "range", "range": "work..main"}, "line one", "line 1"),
         ({"of": "range", "range": "main..."}, "line 1", "line one"),
     ):
-        told = await shown(workspace, **params)
-        assert f"      - {old}\n    1 + {new}\n" in told, params
+        reported = await shown(workspace, **params)
+        assert f"      - {old}\n    1 + {new}\n" in reported, params
     first = await shown(workspace, of="range", range="main")  # a commit without a parent
     assert first.startswith("3 files, +62 −0")
 
@@ -110,12 +111,12 @@ async def test_renames_and_what_is_only_named(project: Path) -> None:
     (project / ".gitattributes").write_bytes(b"made.py linguist-generated\n")
     git(project, "add", "-A")
     for scope in ("working_tree", "staged"):
-        told = await shown(workspace_of(project), of=scope)
-        assert "## moved.py (+0 −0, renamed from old.py)" in told
-        assert "[not shown, binary: a.bin]" in told
-        left = next(line for line in told.splitlines() if "generated or vendored" in line)
+        reported = await shown(workspace_of(project), of=scope)
+        assert "## moved.py (+0 −0, renamed from old.py)" in reported
+        assert "[not shown, binary: a.bin]" in reported
+        left = next(line for line in reported.splitlines() if "generated or vendored" in line)
         assert all(name in left for name in ("made.py", "pack.min.js", "vendor/lib.py"))
-        assert "credentials: key.pem" in told
+        assert "credentials: key.pem" in reported
 
 
 async def test_pages_go_on_where_the_last_one_ended(project: Path) -> None:
@@ -126,11 +127,11 @@ async def test_pages_go_on_where_the_last_one_ended(project: Path) -> None:
     seen: list[str] = []
     first = 1
     while True:
-        told = await shown(workspace, first=first)
-        seen += [line.split()[1] for line in told.splitlines() if line.startswith("## n")]
-        if "[cut; go on with first=" not in told:
+        reported = await shown(workspace, first=first)
+        seen += [line.split()[1] for line in reported.splitlines() if line.startswith("## n")]
+        if "[cut; go on with first=" not in reported:
             break
-        first = int(told.rpartition("first=")[2].rstrip("]"))
+        first = int(reported.rpartition("first=")[2].rstrip("]"))
     assert seen == [f"n{number:02}.py" for number in range(60)]
 
 
@@ -138,10 +139,10 @@ async def test_only_paths_that_are_asked_for_and_the_text_of_a_selection(project
     (project / "app.py").write_bytes(b"other\n" + APP.encode())
     (project / "old.py").write_bytes(b"other\n")
     workspace = workspace_of(project)
-    told = await shown(workspace, paths=["app.py"])
-    assert told.startswith("1 file, +1 −0")
-    told = await shown(workspace, of="file", paths=["app.py"], start_line=3, end_line=4)
-    assert told.endswith("## app.py (+2 −0, lines 3-4 of 31)\n     3\tline 2\n     4\tline 3")
+    reported = await shown(workspace, paths=["app.py"])
+    assert reported.startswith("1 file, +1 −0")
+    reported = await shown(workspace, of="file", paths=["app.py"], start_line=3, end_line=4)
+    assert reported.endswith("## app.py (+2 −0, lines 3-4 of 31)\n     3\tline 2\n     4\tline 3")
     with pytest.raises(KodeError, match="Name the files"):
         await shown(workspace, of="file")
 
@@ -166,8 +167,8 @@ async def test_a_project_makes_git_run_nothing(project: Path, tmp_path: Path) ->
     (project / "app.py").write_bytes(b"other\n" + APP.encode())
     for params in ({}, {"of": "staged"}, {"of": "branch"}, {"of": "range", "range": "HEAD"}):
         await shown(workspace_of(project), **params)
-    told = await shown(workspace_of(project))
-    assert "    1 + other" in told
+    reported = await shown(workspace_of(project))
+    assert "    1 + other" in reported
     assert not sign.exists()
 
 

@@ -118,7 +118,7 @@ def test_the_users_verb_replaces_a_built_in_one_and_a_projects_does_not(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("---\nmode: auto\n---\nGo", "line 2: `mode`: a project's verb cannot apply edits"),
         ("---\ntitle: a\nmode: fast\n---\nGo", "line 3: `mode`: 'fast' is not known; use review"),
@@ -132,13 +132,13 @@ def test_the_users_verb_replaces_a_built_in_one_and_a_projects_does_not(tmp_path
         ("", "it holds no prompt"),
     ],
 )
-def test_a_wrong_file_is_a_problem_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_file_is_a_problem_with_its_place(tmp_path: Path, text: str, reported: str) -> None:
     write(tmp_path, {".kode/commands/bad.md": text, ".kode/commands/good.md": "Go"})
     table = library(VerbFolder("project", tmp_path, ".kode/commands")).table()
     assert list(own(table)) == ["good"]
     (problem,) = table.problems
     assert problem.file == f"{tmp_path.name}/.kode/commands/bad.md"
-    assert told in problem.message
+    assert reported in problem.message
     with pytest.raises(KodeError, match="bad") as caught:
         table.get("bad")
     assert caught.value.code == "ConfigInvalid"

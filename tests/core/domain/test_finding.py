@@ -62,8 +62,8 @@ def test_a_review_again_says_what_is_new_stays_and_is_fixed() -> None:
         finding(id=f"n{i}", path=path) for i, path in enumerate(("a.py", "c.py", "e.py", "z.py"))
     ]
     after = compared(old, now, ["a.py", "b.py", "c.py", "e.py", "z.py"])
-    told = {one.id: (one.path, one.state, one.news) for one in after}
-    assert told == {
+    reported = {one.id: (one.path, one.state, one.news) for one in after}
+    assert reported == {
         "f1": ("a.py", "open", "stays"),
         "f2": ("b.py", "fixed", "fixed"),
         "f3": ("c.py", "dismissed", "stays"),

@@ -72,9 +72,9 @@ class Slow(Recorder):
 
 
 async def run(model: Pausing, emit: Slow) -> None:
-    told = replace(scope(), clock=LoopClock(), silence_told=TOLD_AFTER)
+    reported = replace(scope(), clock=LoopClock(), silence_seconds=TOLD_AFTER)
     async with asyncio.timeout(HANG_CEILING):
-        await run_turn(told, model, (), MemoryContext(), LIMITS, emit)
+        await run_turn(reported, model, (), MemoryContext(), LIMITS, emit)
 
 
 async def test_a_silence_is_told_again_and_again_until_it_ends() -> None:  # W9

@@ -81,16 +81,18 @@ def state(fold: Any) -> Json:
 @cache
 def ways(name: str) -> Json:
     """What the fold in Python makes of a golden session in each way."""
-    told = read_golden(name)
-    events = [e for item in told["stream"] for e in item.get("events", ()) if e.get("seq", 0) <= 9]
+    reported = read_golden(name)
+    events = [
+        e for item in reported["stream"] for e in item.get("events", ()) if e.get("seq", 0) <= 9
+    ]
     listed = fold_class()()
-    for page in told["pages"]:
+    for page in reported["pages"]:
         listed.page(page)
     return {
-        "stream": state(fed(told["stream"])),
-        "middle": state(fed(told["stream"][told["after"] :], attached(told["middle"]))),
-        "snapshot": state(attached(told["snapshot"])),
-        "replay": state(attached(told["replay"], fed([{"events": events}]))),
+        "stream": state(fed(reported["stream"])),
+        "middle": state(fed(reported["stream"][reported["after"] :], attached(reported["middle"]))),
+        "snapshot": state(attached(reported["snapshot"])),
+        "replay": state(attached(reported["replay"], fed([{"events": events}]))),
         "list": state(listed),
     }
 
@@ -117,12 +119,12 @@ def test_what_a_session_shows() -> None:
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_deltas_alone_bring_what_a_snapshot_tells_in_the_middle(name: str) -> None:
-    told = read_golden(name)
-    growing = {block["blockId"]: block["text"] for block in told["middle"]["openBlocks"]}
-    fold = attached(told["middle"])
+    reported = read_golden(name)
+    growing = {block["blockId"]: block["text"] for block in reported["middle"]["openBlocks"]}
+    fold = attached(reported["middle"])
     assert {key: block["grown"] for key, block in fold.blocks.items() if block["open"]} == growing
     assert "Half of it," in growing.values()
-    for delta in (d for item in told["stream"] for d in item.get("deltas", ())):
+    for delta in (d for item in reported["stream"] for d in item.get("deltas", ())):
         fold.delta(delta)
     grown = {block["grown"] for block in fold.blocks.values() if block["open"]}
     assert "Half of it, and all of it 👋" in grown
@@ -131,24 +133,24 @@ def test_deltas_alone_bring_what_a_snapshot_tells_in_the_middle(name: str) -> No
 # Events told again, deltas lost, doubled or late, and kinds of a newer server change nothing.
 @pytest.mark.parametrize("name", SESSIONS)
 def test_the_fold_heals(name: str, rng: random.Random) -> None:
-    told = read_golden(name)["stream"]
+    reported = read_golden(name)["stream"]
     for _ in range(20):
         stream: list[Json] = []
-        for item in told:
+        for item in reported:
             times = rng.choice((0, 1, 2)) if "deltas" in item else rng.choice((1, 2))
             stream += [item] * times
             if rng.random() < 0.2:
                 stream += [old for old in stream[-9:] if "seq" in old.get("events", [{}])[0]]
                 stream.append({"events": [{"type": "hologram.waved", "blockId": "b"}]})
-        stream += [item for item in told if "deltas" in item]
+        stream += [item for item in reported if "deltas" in item]
         assert state(fed(stream)) == ways(name)["stream"]
 
 
 def same_ways(found: list[Json]) -> None:
     for name, states in zip(SESSIONS, found, strict=True):
         for way, expected in ways(name).items():
-            told = {key: states[way].get(key) for key in expected}
-            assert told == expected, (name, way)
+            reported = {key: states[way].get(key) for key in expected}
+            assert reported == expected, (name, way)
 
 
 def test_typescript_folds_the_same() -> None:

@@ -10,11 +10,11 @@ from kode_sidecar.core.domain.notice_codes import NOTICES, NoticeCode
 from kode_sidecar.errors import ERRORS
 from tests.support.program import ROOT
 
-MAKERS = {"Notice": 0, "ModelNotice": 0, "_tell_user": 1}
+MAKERS = {"Notice": 0, "ModelNotice": 0, "_notify_user": 1}
 """What makes a notice, and where among its arguments the code stands."""
 
 
-def told() -> Iterator[str]:
+def reported() -> Iterator[str]:
     """The literal codes of all notices that the program makes."""
     for file in (ROOT / "kode_sidecar").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -28,7 +28,7 @@ def told() -> Iterator[str]:
 
 
 def test_the_table_is_what_the_program_says() -> None:
-    assert {*told(), LOSS} == set(NOTICES)
+    assert {*reported(), LOSS} == set(NOTICES)
     assert set(get_args(NoticeCode)) == set(NOTICES)
 
 

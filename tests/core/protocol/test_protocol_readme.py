@@ -34,24 +34,24 @@ def code(language: str) -> list[str]:
 def frames() -> Iterator[tuple[str, Json]]:
     """The frames told, with who sent them."""
     for block in code("frames"):
-        for told in re.split(r"^(?=[→←])", block, flags=re.MULTILINE)[1:]:
-            yield ("client" if told[0] == "→" else "server"), json.loads(told[1:])
+        for reported in re.split(r"^(?=[→←])", block, flags=re.MULTILINE)[1:]:
+            yield ("client" if reported[0] == "→" else "server"), json.loads(reported[1:])
 
 
-def is_part(told: Any, sent: Any) -> bool:
+def is_part(reported: Any, sent: Any) -> bool:
     """Whether `told` is `sent` with members left out."""
-    if isinstance(told, dict) and isinstance(sent, dict):
-        return all(name in sent and is_part(part, sent[name]) for name, part in told.items())
-    if isinstance(told, list) and isinstance(sent, list):
-        return len(told) == len(sent) and all(map(is_part, told, sent))
-    return told == sent
+    if isinstance(reported, dict) and isinstance(sent, dict):
+        return all(name in sent and is_part(part, sent[name]) for name, part in reported.items())
+    if isinstance(reported, list) and isinstance(sent, list):
+        return len(reported) == len(sent) and all(map(is_part, reported, sent))
+    return reported == sent
 
 
 def test_its_frames_are_those_of_the_recorded_session_in_order() -> None:
     sent = iter(read_golden())
-    told = list(frames())
-    assert len(told) > 25
-    for sender, frame in told:
+    reported = list(frames())
+    assert len(reported) > 25
+    for sender, frame in reported:
         found = (e for e in sent if e["from"] == sender and is_part(frame, e["message"]))
         assert next(found, None) is not None, f"not sent, or not after what is told before: {frame}"
 
@@ -119,13 +119,13 @@ def test_the_fold_grows_open_blocks_by_code_points() -> None:
 def test_the_fold_heals(rng: random.Random) -> None:
     expected = folded(stream())
     for _ in range(50):
-        told: list[Json] = []
+        reported: list[Json] = []
         for frame in stream():
             is_delta = frame["method"] == "kode/delta"
-            told += [frame] * (rng.choice((0, 1, 2)) if is_delta else rng.choice((1, 2)))
+            reported += [frame] * (rng.choice((0, 1, 2)) if is_delta else rng.choice((1, 2)))
             if not is_delta and rng.random() < 0.2:
-                told += [frame for frame in told[-9:] if frame["method"] == "kode/event"]
-        assert folded(told) == expected
+                reported += [frame for frame in reported[-9:] if frame["method"] == "kode/event"]
+        assert folded(reported) == expected
 
 
 # E1: from this page alone to a streamed turn in a client of one's own, without a key
@@ -203,5 +203,5 @@ def test_the_changelog_knows_this_version() -> None:
 
 
 def test_the_changelog_names_every_method() -> None:
-    told = (FOLDER / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert [method.name for method in METHODS if f"`{method.name}`" not in told] == []
+    reported = (FOLDER / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert [method.name for method in METHODS if f"`{method.name}`" not in reported] == []

@@ -195,7 +195,7 @@ def test_a_wrong_value_of_the_editor_is_a_problem(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected", "source"),
+    ("reported", "expected", "source"),
     [
         ({"LANG": "en_US.UTF-8"}, "en", "system"),
         ({"LANG": "zh_CN.UTF-8"}, "zh", "system"),
@@ -205,8 +205,8 @@ def test_a_wrong_value_of_the_editor_is_a_problem(home: Path) -> None:
     ],
 )
 def test_the_systems_language_is_used_where_none_is_told(
-    tmp_path: Path, told: dict[str, str], expected: str, source: str
+    tmp_path: Path, reported: dict[str, str], expected: str, source: str
 ) -> None:
-    loaded = load_settings({"KODE_HOME": str(tmp_path), **told})
+    loaded = load_settings({"KODE_HOME": str(tmp_path), **reported})
     assert loaded.settings.locale == expected
     assert loaded.sources.get("locale", "default") == source

@@ -29,7 +29,7 @@ class Job(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "path", "told"),
+    ("text", "line", "path", "reported"),
     [
         ("model: a\nlimits:\n  steps: many\n", 3, "limits.steps", "expected `int`, got `str`"),
         ("model: a\n\nskills:\n  - b\n  - 2\n", 5, "skills[1]", "expected `str`"),
@@ -38,14 +38,16 @@ class Job(Struct, frozen=True, forbid_unknown_fields=True):
         ("- a\n", 1, "", "expected `object`"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_line(text: str, line: int, path: str, told: str) -> None:
-    with pytest.raises(YamlProblem, match=told) as caught:
+def test_a_wrong_field_is_named_with_its_line(
+    text: str, line: int, path: str, reported: str
+) -> None:
+    with pytest.raises(YamlProblem, match=reported) as caught:
         read_yaml(text).convert(Job)
     assert (caught.value.line, caught.value.path) == (line, path)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "reported"),
     [
         ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "the key `c` is there twice"),
         ("a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
@@ -57,8 +59,8 @@ def test_a_wrong_field_is_named_with_its_line(text: str, line: int, path: str, t
         ("a: &a [*a]\n", 0, "too deeply"),
     ],
 )
-def test_what_is_no_sound_text_is_told_with_its_line(text: str, line: int, told: str) -> None:
-    with pytest.raises(YamlProblem, match=told.replace("[", r"\[")) as caught:
+def test_what_is_no_sound_text_is_told_with_its_line(text: str, line: int, reported: str) -> None:
+    with pytest.raises(YamlProblem, match=reported.replace("[", r"\[")) as caught:
         read_yaml(text)
     assert caught.value.line == line
 

@@ -67,9 +67,9 @@ async def test_a_ready_script_shows_what_it_says(tmp_path: Path, name: str) -> N
     model = ModelServer(Recording((), script.models), script=answers)
     fast = {"KODE_HTTP_RETRY_BUDGET": "5"}
     async with sidecar(model=model, roots=[tmp_path], environment=fast) as world:
-        reason, told = ENDS[name]
+        reason, reported = ENDS[name]
         assert await play(world, name) == reason
-        assert {event["type"] for event in world.events()} >= told
+        assert {event["type"] for event in world.events()} >= reported
         blocks = [event["block"] for event in world.events() if "block" in event]
         failed = [block for block in blocks if block.get("isError")]
         assert len(failed) == FAILED.get(name, 0)

@@ -73,9 +73,9 @@ def verdict(state: str, uri: str = URI) -> Said:
     return events({"type": "changeSet.updated", "files": [file]})
 
 
-def events(*told: dict[str, Any]) -> Said:
+def events(*reported: dict[str, Any]) -> Said:
     """The sidecar sends events."""
-    params = {"sessionId": "s", "events": list(told)}
+    params = {"sessionId": "s", "events": list(reported)}
     return False, {"method": "kode/event", "params": params}
 
 

@@ -128,8 +128,8 @@ OLD = RecordedFile(root=0, path="a.txt", text="")
 
 def created(*between: Any, after: tuple[Said, ...] = (NEXT_TURN,)) -> list[str]:
     """The faults of a client that was asked for a new file."""
-    told = recording([OLD, *lines(CREATE), *between, *lines(applied("k1"), *after)])
-    return [fault.text for fault in files_changed(Talk(told))]
+    reported = recording([OLD, *lines(CREATE), *between, *lines(applied("k1"), *after)])
+    return [fault.text for fault in files_changed(Talk(reported))]
 
 
 def test_a_file_that_was_not_created() -> None:

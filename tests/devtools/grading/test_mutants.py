@@ -129,5 +129,5 @@ def test_there_are_enough_of_them() -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as top:
-        for told, broken in asyncio.run(all_graded(MUTANTS, Path(top))).items():
-            sys.stdout.write(f"{told}: {', '.join(broken) or 'NOT CAUGHT'}\n")
+        for reported, broken in asyncio.run(all_graded(MUTANTS, Path(top))).items():
+            sys.stdout.write(f"{reported}: {', '.join(broken) or 'NOT CAUGHT'}\n")

@@ -38,8 +38,8 @@ def test_a_text_of_a_snapshot_may_be_shown() -> None:  # F7
     def shows(text: str) -> list[str]:
         show: Json = {"method": "kode/editor/didShow", "params": {"blockId": "b1", "text": text}}
         attach: Json = {"id": 1, "method": "kode/session/attach", "params": {}}
-        told = talk((True, attach), (False, {"id": 1, "result": snapshot}), (True, show))
-        return [fault.text for fault in deltas_folded(told)]
+        reported = talk((True, attach), (False, {"id": 1, "result": snapshot}), (True, show))
+        return [fault.text for fault in deltas_folded(reported)]
 
     assert shows("as it was") == []
     assert len(shows("as it never was")) == 1

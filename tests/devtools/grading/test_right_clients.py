@@ -35,14 +35,14 @@ def test_hidden_thoughts_need_not_grow() -> None:
         delta: Json = {"deltas": [{"blockId": "b1", "at": 0, "add": "words"}]}
         added: Json = {"type": "message.added", "messageId": "m-b1", "role": "assistant"}
         place: Json = {"messageId": "m-b1", "blockId": "b1", "block": {"type": kind, "id": "b1"}}
-        told = talk(
+        reported = talk(
             events(added, {"type": "block.started", **place}),
             (False, {"method": "kode/delta", "params": delta}),
             events({"type": "block.completed", **place}),
         )
-        last = told.frames[-1]
-        told.frames = (*told.frames[:-1], last._replace(at=5.0))
-        assert len(list(growth_shown(told))) == (kind == "text")
+        last = reported.frames[-1]
+        reported.frames = (*reported.frames[:-1], last._replace(at=5.0))
+        assert len(list(growth_shown(reported))) == (kind == "text")
 
 
 def test_blocks_of_an_earlier_process_may_be_shown() -> None:

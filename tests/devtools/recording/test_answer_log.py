@@ -82,10 +82,10 @@ def test_a_recording_that_was_cut_off_lacks_what_was_held(tmp_path: Path) -> Non
 
 def test_bytes_that_a_person_changed_are_all_read(tmp_path: Path) -> None:
     lines = asyncio.run(written([b'{"error":', b'"a"}'], whole=True))
-    told = [
+    reported = [
         AnswerLeft(agent="main", ask=1, text='{"error":"a longer text"}')
         if isinstance(line, AnswerLeft)
         else line
         for line in lines
     ]
-    assert bytes_of(read_back(told, tmp_path)) == [b'{"error":', b'"a longer text"}']
+    assert bytes_of(read_back(reported, tmp_path)) == [b'{"error":', b'"a longer text"}']

@@ -54,19 +54,19 @@ def test_answers_that_race_come_as_they_came(order: Sequence[str]) -> None:
             for number, agent in enumerate(order)
         ]
     )
-    heard: list[str] = []
+    received: list[str] = []
 
     async def read(agent: str) -> None:
         while (line := await loop.next_of(agent, 1)) is not None:
             assert isinstance(line, AnswerBytes)
             assert loop.time() >= line.t
-            heard.append(line.text or "")
+            received.append(line.text or "")
 
     async def main() -> None:
         await asyncio.gather(*(read(agent) for agent in reversed(AGENTS)))
 
     run(loop, main())
-    assert heard == [str(number) for number in range(len(order))]
+    assert received == [str(number) for number in range(len(order))]
 
 
 def test_the_next_input_waits_for_what_was_said_before_it() -> None:

@@ -219,12 +219,12 @@ async def test_nobody_listens(new_http: NewHttp) -> None:
 
 
 def test_failures_are_told_without_addresses() -> None:
-    told = {
+    reported = {
         describe_os_error(socket.gaierror(-2, "Name or service not known")),
         describe_os_error(ConnectionResetError(104, "reset by 10.1.2.3")),
         describe_os_error(OSError("Multiple exceptions: Connect call failed ('10.1.2.3', 443)")),
     }
-    assert told == {
+    assert reported == {
         "its address was not found",
         "the connection was closed",
         "no connection could be made",

@@ -84,7 +84,7 @@ async def test_a_server_need_not_know_of_templates(home: Path, tmp_path: Path) -
 
 @pytest.mark.program
 @pytest.mark.parametrize(
-    ("method", "params", "told"),
+    ("method", "params", "reported"),
     [
         ("read", {"name": "raw", "uri": "shop://nothing"}, "has nothing to read"),
         ("read", {"name": "who", "uri": "x"}, "no MCP server 'who'"),
@@ -95,11 +95,11 @@ async def test_a_server_need_not_know_of_templates(home: Path, tmp_path: Path) -
     ],
 )
 async def test_what_cannot_be_had_is_told(
-    method: str, params: dict[str, Any], told: str, home: Path, tmp_path: Path
+    method: str, params: dict[str, Any], reported: str, home: Path, tmp_path: Path
 ) -> None:
     environment = configure(home, {"raw": raw("offers", tmp_path / "starts")})
     async with sidecar([], roots=[tmp_path], environment=environment) as world:
-        with pytest.raises(RpcError, match=told):
+        with pytest.raises(RpcError, match=reported):
             await world.client.request(f"kode/mcp/{method}", params, 30)
         assert await world.client.request("kode/ping", {}, 30)
 
@@ -147,8 +147,8 @@ async def test_an_acp_client_is_offered_prompts_and_names_resources(
         client = world.client
 
         def offered() -> list[str]:
-            told = client.of_kind("available_commands_update")
-            return [one["name"] for one in told[-1]["availableCommands"]] if told else []
+            reported = client.of_kind("available_commands_update")
+            return [one["name"] for one in reported[-1]["availableCommands"]] if reported else []
 
         session_id = await client.new(world.project, mcpServers=[server])
         await client.until(lambda: "compact" in offered())

@@ -88,8 +88,8 @@ async def test_a_broken_stream_is_taken_up_again() -> None:
 @pytest.mark.program
 async def test_one_process_outlives_them_all(tmp_path: Path) -> None:
     modes = ("huge", "huge_event", "dies", "cut", "junk", "fails", "redirect")
-    told = ("16,000,000 bytes", "16,000,000 bytes", "before it was whole", "cannot be reached")
-    told += ("before it was whole", "HTTP 503", "a redirect (HTTP 307), which is not followed")
+    reported = ("16,000,000 bytes", "16,000,000 bytes", "before it was whole", "cannot be reached")
+    reported += ("before it was whole", "HTTP 503", "a redirect (HTTP 307), which is not followed")
     home = tmp_path / "home"
     home.mkdir()
     with bad_server("well") as well:
@@ -111,7 +111,7 @@ async def test_one_process_outlives_them_all(tmp_path: Path) -> None:
                 await world.turn(await world.session(), "go")
                 *failed, done = results(world)
                 assert done.endswith("well")
-                for mode, words, result in zip(modes, told, failed, strict=True):
+                for mode, words, result in zip(modes, reported, failed, strict=True):
                     assert words in result, mode
                 assert "secret-key" not in str(world.asked())
         finally:

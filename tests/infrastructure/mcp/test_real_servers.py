@@ -32,7 +32,7 @@ def call(server: str, tool: str, **arguments: Any) -> Any:
     return tool_call("mcp", asked, call_id=server)
 
 
-def told(world: World) -> dict[str, str]:
+def reported(world: World) -> dict[str, str]:
     """What the model was told of each call, by the server."""
     messages = [one for one in world.asked()["messages"] if one["role"] == "tool"]
     return {one["tool_call_id"]: one["content"] for one in messages}
@@ -59,7 +59,7 @@ async def play(
         assert {one["name"]: one["state"] for one in listed["servers"]} == dict.fromkeys(
             commands, "ready"
         )
-        return told(world)
+        return reported(world)
 
 
 async def test_servers_from_npm_work_in_a_turn(tmp_path: Path) -> None:

@@ -262,8 +262,8 @@ def test_images_and_resources() -> None:  # C2
     assert sent(HI, message("assistant", call("toolu_1")), seen)[2]["content"] == [
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": [shown]}
     ]
-    (told,) = sent(message("user", image), profile=ModelProfile("blind"))
-    assert told["content"] == [text("[An image, image/png: blind reads text only.]")]
+    (reported,) = sent(message("user", image), profile=ModelProfile("blind"))
+    assert reported["content"] == [text("[An image, image/png: blind reads text only.]")]
 
 
 def test_a_history_with_calls_needs_tools() -> None:

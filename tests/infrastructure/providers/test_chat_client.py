@@ -293,12 +293,12 @@ async def test_list_models(new_client: NewClient) -> None:
 async def test_a_dropped_wish_is_told_once(new_client: NewClient) -> None:  # A13
     async with RawHttpServer(says("Hi")) as server:
         chat = new_client(server).chat
-        told: list[ModelEvent] = []
+        reported: list[ModelEvent] = []
         for _ in range(2):
             wish = ModelRequest("kimi-k2.6", "", request().messages, sampling=Sampling(0.3))
             async with aclosing(chat.stream(wish)) as batches:
-                told += [e async for b in batches for e in b if isinstance(e, ModelNotice)]
-        assert len(told) == 1
+                reported += [e async for b in batches for e in b if isinstance(e, ModelNotice)]
+        assert len(reported) == 1
 
 
 FINAL: list[tuple[Answer, str]] = [

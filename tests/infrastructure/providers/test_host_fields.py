@@ -135,15 +135,15 @@ async def ask(server: RawHttpServer, preset: str, prompt_tokens: int) -> list[Mo
 
 
 @pytest.mark.parametrize(
-    ("preset", "size", "told"),
+    ("preset", "size", "said"),
     [("ollama", 9_000, True), ("ollama", 2_100, False), ("deepseek", 9_000, False)],
 )
 async def test_a_host_that_cuts_silently_is_told_of(
-    server: RawHttpServer, preset: str, size: int, told: bool
+    server: RawHttpServer, preset: str, size: int, said: bool
 ) -> None:
     events = await ask(server, preset, size)
     codes = [event.code for event in events if isinstance(event, ModelNotice)]
-    assert ("PromptCut" in codes) is told
+    assert ("PromptCut" in codes) is said
 
 
 async def test_the_window_of_an_unknown_model_is_learned_from_a_refusal() -> None:

@@ -220,8 +220,8 @@ def test_images() -> None:  # C2
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
         {"type": "text", "text": "What is this?"},
     ]
-    (told,) = messages(message("user", text("What?"), image), profile=PLAIN)
-    assert told["content"] == ("What?\n\n[An image, image/png: kimi-old reads text only.]")
+    (reported,) = messages(message("user", text("What?"), image), profile=PLAIN)
+    assert reported["content"] == ("What?\n\n[An image, image/png: kimi-old reads text only.]")
 
 
 RESOURCES = [

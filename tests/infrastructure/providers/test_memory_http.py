@@ -120,16 +120,16 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "code", "told"), REFUSALS)
+@pytest.mark.parametrize(("status", "code", "reported"), REFUSALS)
 async def test_refusals_are_typed_and_never_repeat_what_was_said(
-    connect: Connect, status: str, code: str, told: str
+    connect: Connect, status: str, code: str, reported: str
 ) -> None:  # W14
     said = f"your key {KEY} is bad" if "204" not in status else ""
     async with RawHttpServer([answer(said, status, {"retry-after": "7"})]) as server:
         error = await failure(connect(server.url))
         assert len(server.requests) == 2  # nothing is asked twice
     assert error.code == code
-    assert told in error.message
+    assert reported in error.message
     assert "is bad" not in error.message
     assert error.http_status == int(status[:3])
     assert error.retryable == (code == "MemoryUnavailable")

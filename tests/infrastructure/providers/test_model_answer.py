@@ -113,7 +113,7 @@ async def ask(url: str, asked: ModelRequest) -> ModelAnswer:
         await chat.aclose()
 
 
-def told(answer: ModelAnswer) -> dict[str, Any]:
+def reported(answer: ModelAnswer) -> dict[str, Any]:
     """All of an answer but its raw bytes, and ids that count up."""
     return {name: getattr(answer, name) for name in answer.__struct_fields__ if name != "raw"}
 
@@ -124,7 +124,7 @@ async def test_a_whole_answer_equals_the_drained_stream() -> None:  # A13 C3 D7
         whole = await ask(server.url, request(stream=False))
         assert [sent.json["stream"] for sent in server.requests] == [True, False]
         assert "stream_options" not in server.requests[1].json
-    assert told(streamed) == told(whole)
+    assert reported(streamed) == reported(whole)
     assert streamed.content == (
         ThinkingBlock(id="b1", text="hm"),
         TextBlock(id="b2", text="Let me look."),
@@ -233,7 +233,7 @@ def test_without_an_event_loop() -> None:  # A13 C3
             return await asyncio.to_thread(_ask_blocking, server.url)
 
         streamed, whole = runner.run(ask_in_thread())
-        assert told(streamed) == told(whole)
+        assert reported(streamed) == reported(whole)
         assert {sent.connection for sent in server.requests} == {1}
         runner.run(server.__aexit__())
 

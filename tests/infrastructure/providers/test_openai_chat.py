@@ -365,7 +365,7 @@ def test_a_whole_body_cut_anywhere(cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "price", "told"),
+    ("cost", "price", "said"),
     [
         (0.0125, None, (0.0125, "USD")),
         (0.5, TokenPrice(1, 1, 1, "CNY"), (0.5, "CNY")),
@@ -376,12 +376,12 @@ def test_a_whole_body_cut_anywhere(cuts: list[int]) -> None:
     ],
 )
 def test_the_hosts_word_for_the_cost_is_taken(
-    cost: Any, price: TokenPrice | None, told: tuple[float, str]
+    cost: Any, price: TokenPrice | None, said: tuple[float, str]
 ) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": cost}
     decoder = ChatDecoder(price=price)
     events = decoder.feed_many(raw(chunk({"content": "Hi"}), chunk(finish="stop", usage=usage)))
     (reported,) = [e for e in events + decoder.finish() if isinstance(e, UsageReported)]
     assert reported.cost is not None
-    assert (reported.cost.amount, reported.cost.currency) == told
-    assert reported.cost_usd == (told[0] if told[1] == "USD" else None)
+    assert (reported.cost.amount, reported.cost.currency) == said
+    assert reported.cost_usd == (said[0] if said[1] == "USD" else None)

@@ -68,8 +68,8 @@ def test_plain_http_needs_a_word_and_a_private_address(
     silent = set_up_providers(loaded(tmp_path / "home", config))
     assert len(silent.problems) == 1
     assert ("plain_http: true" in silent.problems[0]) == allowed
-    told = set_up_providers(loaded(tmp_path / "home", config + "    plain_http: true\n"))
-    assert (told.problems == []) == allowed
+    reported = set_up_providers(loaded(tmp_path / "home", config + "    plain_http: true\n"))
+    assert (reported.problems == []) == allowed
 
 
 @pytest.mark.parametrize(

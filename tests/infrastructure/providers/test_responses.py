@@ -232,6 +232,6 @@ def test_one_word_of_the_users_makes_a_provider_speak_it() -> None:
 
 
 def test_usage_is_priced() -> None:
-    (told,) = [event for event in read(TWO_THOUGHTS) if isinstance(event, UsageReported)]
-    assert (told.usage.cached_tokens, told.usage.reasoning_tokens) == (20, 2)
-    assert told.cost_usd == pytest.approx((10 * 2.0 + 20 * 0.2 + 5 * 8.0) / 1e6)
+    (reported,) = [event for event in read(TWO_THOUGHTS) if isinstance(event, UsageReported)]
+    assert (reported.usage.cached_tokens, reported.usage.reasoning_tokens) == (20, 2)
+    assert reported.cost_usd == pytest.approx((10 * 2.0 + 20 * 0.2 + 5 * 8.0) / 1e6)

@@ -236,12 +236,12 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "told"), WRONG)
-def test_wrong_fields_are_named_by_their_path(raw: Any, told: str) -> None:
+@pytest.mark.parametrize(("raw", "reported"), WRONG)
+def test_wrong_fields_are_named_by_their_path(raw: Any, reported: str) -> None:
     with pytest.raises(KodeError) as caught:
         read_providers(raw, BUILTIN_PROVIDERS)
     assert caught.value.code == "ConfigInvalid"
-    assert told in caught.value.message
+    assert reported in caught.value.message
 
 
 @pytest.mark.parametrize("raw", [{"x": []}, {"x": "kimi-k3"}, {"x": [1]}])

@@ -80,10 +80,10 @@ def test_of_two_events_with_one_number_the_later_was_acknowledged(tmp_path: Path
     ]
     path.write_bytes(b"\n".join(lines) + b"\n")
     journal = Journal(path)
-    told = [event.message for event in read_events(path)[0] if isinstance(event, Notice)]
-    assert (told, journal.last_seq) == (["first", "acknowledged"], 2)
+    reported = [event.message for event in read_events(path)[0] if isinstance(event, Notice)]
+    assert (reported, journal.last_seq) == (["first", "acknowledged"], 2)
     opened = [event.message for event in journal.take_events() if isinstance(event, Notice)]
-    assert opened == told
+    assert opened == reported
     journal.close()
 
 

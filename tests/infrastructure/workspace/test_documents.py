@@ -50,15 +50,15 @@ def test_incremental_changes_equal_the_model(
 ) -> None:
     text, encoding, changes = session
     documents, document = opened(text, encoding)
-    told: list[DocumentChange] = []
-    documents.subscribe(told.append)
+    reported: list[DocumentChange] = []
+    documents.subscribe(reported.append)
     for version, (at, length, new) in enumerate(changes, 2):
         start = text_model.position_of(text, min(at, len(text)), encoding)
         end = text_model.position_of(text, min(at + length, len(text)), encoding)
         first = text_model.offset_of(text, start, encoding)
         last = text_model.offset_of(text, end, encoding)
         documents.change(URI, version, [ranged(start, end, new)])
-        assert told[-1].entries == (TextChange(first, last, new),)
+        assert reported[-1].entries == (TextChange(first, last, new),)
         text = text[:first] + new + text[last:]
         assert (document.text, document.version, document.synced) == (text, version, True)
         check_positions(document, text, encoding)
@@ -79,24 +79,24 @@ def test_wild_positions_are_clamped(
     text: str, position: Position, encoding: PositionEncoding
 ) -> None:
     documents, document = opened(text, encoding)
-    told: list[DocumentChange] = []
-    documents.subscribe(told.append)
+    reported: list[DocumentChange] = []
+    documents.subscribe(reported.append)
     fits = position.line <= len(document.lines) + 1
     documents.change(URI, 2, [ranged(position, position, "x")])
     assert document.synced == fits
     if fits:
         at = text_model.offset_of(text, position, encoding)
-        assert told[-1].entries == (TextChange(at, at, "x"),)
+        assert reported[-1].entries == (TextChange(at, at, "x"),)
 
 
 @given(text_model.tangled_text, text_model.tangled_text)
 def test_a_full_text_is_told_as_one_smallest_change(old: str, new: str) -> None:
     documents, document = opened(old)
-    told: list[DocumentChange] = []
-    documents.subscribe(told.append)
+    reported: list[DocumentChange] = []
+    documents.subscribe(reported.append)
     documents.change(URI, 2, [{"text": new}])
     assert document.text == new
-    (change,) = told
+    (change,) = reported
     if old == new:
         assert change.entries == ()
         return
@@ -163,12 +163,12 @@ BAD_CHANGES: dict[str, Any] = {
 @pytest.mark.parametrize("changes", BAD_CHANGES.values(), ids=BAD_CHANGES.keys())
 def test_a_change_that_cannot_be_applied_unsyncs(changes: Any) -> None:
     documents, document = opened("abc\n")
-    told: list[DocumentChange] = []
-    documents.subscribe(told.append)
+    reported: list[DocumentChange] = []
+    documents.subscribe(reported.append)
     documents.change(URI, 2, changes)
     assert not document.synced
     assert document.unsynced_reason
-    assert [change.kind for change in told] == ["unsynced"]
+    assert [change.kind for change in reported] == ["unsynced"]
 
 
 def unknown(documents: Documents) -> None:

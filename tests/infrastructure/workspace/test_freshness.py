@@ -58,9 +58,9 @@ def test_the_model_knows_what_it_wrote(store: Freshness) -> None:
 
 def take(store: Freshness, key: str) -> ForeignChange | None:
     """What the model was not told; from now on it was."""
-    change = store.untold(key)
-    assert store.untold(key) == change
-    store.tell(key)
+    change = store.unreported(key)
+    assert store.unreported(key) == change
+    store.report(key)
     return change
 
 

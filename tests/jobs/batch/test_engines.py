@@ -80,8 +80,8 @@ async def test_nothing_is_begun_while_a_key_is_missing(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.partition("runtime:")[0], encoding="utf-8")
     for words in (NEW, ("resume", "out")):
         child = await batch(tmp_path, *words, without="KIMI_API_KEY")
-        code, told, said = await ended(child)
-        assert (code, told) == (1, "")
+        code, reported, said = await ended(child)
+        assert (code, reported) == (1, "")
         assert "set KIMI_API_KEY" in said
     assert make_report(tmp_path / "out").states == {"pending": 3}
 
@@ -115,8 +115,8 @@ async def test_all_engines_deliver_and_report_the_same(tmp_path: Path) -> None:
         code, out, err = await ended(await batch(folder, *NEW, "--json", *words), 20 * TASKS)
         assert code == 0, err
         assert json.loads(out)["states"] == {"completed": TASKS}
-        told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
-        assert [line["done"] for line in told] == list(range(1, TASKS + 1)), err
+        reported = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+        assert [line["done"] for line in reported] == list(range(1, TASKS + 1)), err
         seen.append((delivered(folder), plain_report(folder)))
     assert len(seen[0][0]) == 2 * TASKS
     assert seen[0] == seen[1]

@@ -51,8 +51,8 @@ async def test_all_forms_tell_the_same(tmp_path: Path, rng: Random) -> None:
     world = BatchWorld(tmp_path)
     await worked(world, 60, rng)
     report = write_report(world.out)
-    told = json.loads((world.out / "report.json").read_bytes())
-    assert told["states"] == report.states
+    reported = json.loads((world.out / "report.json").read_bytes())
+    assert reported["states"] == report.states
     assert sum(report.states.values()) == 60
     done, failed = report.states["completed"], report.states.get("failed", 0)
     assert report.costs[0].amount == pytest.approx(done * 0.5 + failed * 0.25)
@@ -119,11 +119,14 @@ async def test_a_small_amount_is_not_shown_as_nothing(tmp_path: Path) -> None:
 
     await world.work(world.open(budget=Cost(20, "CNY")), ScriptedEngine(do))
     text = report_text(write_report(world.out))
-    for told in (text, *((world.out / f"report.{kind}").read_text() for kind in ("md", "html"))):
-        assert "0.000053 CNY" in told
+    for reported in (
+        text,
+        *((world.out / f"report.{kind}").read_text() for kind in ("md", "html")),
+    ):
+        assert "0.000053 CNY" in reported
     assert "cost of 20.00 CNY" in (world.out / "report.html").read_text()
-    told = [amount(one) for one in (0, 0.00525, 0.5, 1, 1234.567)]
-    assert told == ["0.00", "0.0053", "0.5000", "1.00", "1,234.57"]
+    reported = [amount(one) for one in (0, 0.00525, 0.5, 1, 1234.567)]
+    assert reported == ["0.00", "0.0053", "0.5000", "1.00", "1,234.57"]
 
 
 async def test_what_a_task_says_stays_text(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Job:
         assert KEY not in files.all_text()
         return result, files
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """What the tools said to the model, where it was asked."""
         assert self.server is not None
         messages = self.server.chats[-1].body["messages"]
@@ -223,7 +223,7 @@ async def test_a_refused_call_is_a_result_and_an_event_and_the_run_goes_on(
     assert error["error"]["code"] == code
     assert ("path.refused" in files.types()) == (code == "PathOutsideRoots")
     if job.server is not None:
-        assert first["error"]["message"] in job.told()[0]
+        assert first["error"]["message"] in job.reported()[0]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ async def test_a_tool_that_there_is_none_of(job: Job) -> None:
     result, files = await job.run([step("", call("fly", to="the moon")), step("Done.")])
     assert (result.status, result.final_text) == ("completed", "Done.")
     if job.server is not None:
-        assert "no tool named 'fly'" in job.told()[0]
+        assert "no tool named 'fly'" in job.reported()[0]
         assert "UnknownTool" in _notes(files)
 
 
@@ -276,7 +276,7 @@ async def test_what_a_tool_says_too_much_is_kept(asking: Job) -> None:
     assert result.status == "completed"
     assert (
         "characters; the whole output is kept for the user as artifact archive/"
-        in (asking.told()[0])
+        in (asking.reported()[0])
     )
     (kept,) = [one for one in _artifacts(files) if one["kind"] == "tool_output"]
     assert len(files.text(kept["path"])) > 60_000

@@ -37,10 +37,10 @@ async def asked(folder: Path, *answers: Any, **options: Any) -> RunFiles:
 async def test_tokens_and_cost_stand_in_the_record(tmp_path: Path) -> None:
     first = answer(text("Looking."), tool_call("list_files", {"directory": "."}))
     files = await asked(tmp_path, first, answer(text("Done.")))
-    told = [one["data"]["usage"] for one in files.events if one["type"] == "model.answered"]
-    assert len(told) == 2
+    reported = [one["data"]["usage"] for one in files.events if one["type"] == "model.answered"]
+    assert len(reported) == 2
     used = files.run["usage"]
-    assert used["inputTokens"] == sum(one["inputTokens"] for one in told) > 0
+    assert used["inputTokens"] == sum(one["inputTokens"] for one in reported) > 0
     (cost,) = files.run["costs"]
     assert cost["amount"] > 0
     assert cost["currency"] in ("CNY", "USD")
@@ -79,9 +79,9 @@ async def test_prompts_speak_the_language_of_the_role(
     world.write(SCRIPTED.replace("You test things.", role), [])
     english = RunFiles((await world.run()).sandbox_root).text("effective-prompt.md")
     world.write(SCRIPTED.replace("You test things.", f"{role}, language: en"), [])
-    told = RunFiles((await world.run()).sandbox_root).text("effective-prompt.md")
+    reported = RunFiles((await world.run()).sandbox_root).text("effective-prompt.md")
     assert words in english.lower()
-    assert "sandbox" in told.lower()
+    assert "sandbox" in reported.lower()
 
 
 @pytest.mark.skipif(GIT is None, reason="needs git")

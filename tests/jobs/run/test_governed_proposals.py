@@ -133,8 +133,8 @@ async def test_whole_files(tmp_path: Path) -> None:
     await desk.use("read_file", path="run.sh")
     await desk.use("propose_file", action="overwrite", path="run.sh", content="#!/bin/bash\n")
     await desk.use("propose_file", action="create", path="deliverables/r.md", content="r\n")
-    told = {one.path: (one.kind, one.origin) for one in desk.changes().files}
-    assert told == {
+    reported = {one.path: (one.kind, one.origin) for one in desk.changes().files}
+    assert reported == {
         "new/价 目.txt": ("created", ""),
         "b/d.txt": ("moved", "a.txt"),
         "old.txt": ("deleted", ""),

@@ -38,12 +38,12 @@ async def kill_at(folder: Path, kind: str, number: int) -> Path:
 def assert_true(folder: Path) -> str:
     """The state that is told, after everything that is told was held against the disk."""
     files = RunFiles(folder)
-    stored, told = files.run["status"], read_run(folder)
+    stored, reported = files.run["status"], read_run(folder)
     over = stored in FINAL_STATES
     if over:
-        assert told.status == stored
+        assert reported.status == stored
     else:
-        assert (told.status, told.failure_reason) == ("failed", "RunDied")
+        assert (reported.status, reported.failure_reason) == ("failed", "RunDied")
     assert [one.run_id for one in list_runs(folder.parent)] == [RUN_ID]  # type: ignore[union-attr]
     events = files.events
     assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
@@ -61,10 +61,10 @@ def assert_true(folder: Path) -> str:
     if manifest.exists():
         for artifact in json.loads(manifest.read_bytes())["artifacts"]:
             assert (folder / artifact["path"]).is_file()
-    if told.status == "completed":
+    if reported.status == "completed":
         assert (folder / "deliverables" / "report.md").read_text() == "All is well.\n"
         assert types.count("step.completed") == 11
-    return told.status
+    return reported.status
 
 
 async def counted(folder: Path) -> tuple[int, int]:

@@ -29,7 +29,7 @@ def test_little_has_to_be_said() -> None:
 
 # B2
 @pytest.mark.parametrize(
-    ("added", "told"),
+    ("added", "reported"),
     [
         ("runtime: {max_steps: many}", "line 3: `runtime.max_steps`: expected `int`, got `str`"),
         ("runtime:\n  max_steps: 0", "line 4: `runtime.max_steps`: expected `int` >= 1"),
@@ -54,14 +54,14 @@ def test_little_has_to_be_said() -> None:
         ("tools:\n  permissions:\n  - {tool: x, path: a*b, effect: deny}", "line 5: `tools.perm"),
     ],
 )
-def test_an_error_names_file_line_and_field(added: str, told: str) -> None:
+def test_an_error_names_file_line_and_field(added: str, reported: str) -> None:
     error = refusal(f"{SMALLEST}{added}\n")
     assert error.code == "ConfigInvalid"
-    assert error.message.startswith(f"job.yaml, {told}"), error.message
+    assert error.message.startswith(f"job.yaml, {reported}"), error.message
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("profile: {id: a, role: b}", "job.yaml, line 1: object missing required field `kgent`"),
         ("kgent: {schema_version: 2}\nprofile: {id: a, role: b}", "job.yaml, line 1: `kgent.sche"),
@@ -71,8 +71,8 @@ def test_an_error_names_file_line_and_field(added: str, told: str) -> None:
         ("1: 2", "job.yaml, line 1: `key` in `$`: expected `str`"),
     ],
 )
-def test_what_is_required_is_missed(text: str, told: str) -> None:
-    assert refusal(text).message.startswith(told), refusal(text).message
+def test_what_is_required_is_missed(text: str, reported: str) -> None:
+    assert refusal(text).message.startswith(reported), refusal(text).message
 
 
 # B2 W11
@@ -102,17 +102,19 @@ def test_an_unsafe_deliverable_is_refused_with_its_place(path: str) -> None:
 
 # B1
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "reported"),
     [
         ("model.temperature", "hot", "set model.temperature: `model.temperature`: expected"),
         ("nonsense.deep", 1, "set nonsense.deep: `nonsense`: object contains unknown field"),
         ("deliverables", [{"path": "x.md"}], "set deliverables: `deliverables[0].path`: The path"),
     ],
 )
-def test_what_is_set_wrongly_is_not_blamed_on_a_line(path: str, value: object, told: str) -> None:
+def test_what_is_set_wrongly_is_not_blamed_on_a_line(
+    path: str, value: object, reported: str
+) -> None:
     with pytest.raises(KodeError) as refused:
         parse_run_config(SMALLEST, "job.yaml", Overrides(fields={path: value}))
-    assert refused.value.message.startswith(told)
+    assert refused.value.message.startswith(reported)
     assert refused.value.details["line"] == 0
 
 

@@ -56,21 +56,21 @@ async def test_a_skill_is_loaded_and_a_candidate_is_kept(world: HeadlessWorld) -
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "reported"),
     [
         ("---\nid: review\nname: R\n---\n", "SkillInvalid", "line 2: `description`: is missing"),
         ("---\nid: revue\nname: R\ndescription: d\n---\n", "SkillNotFound", "did you mean revue"),
     ],
 )
 async def test_a_malformed_or_missing_skill_fails_the_run_clearly(
-    world: HeadlessWorld, text: str, code: str, told: str
+    world: HeadlessWorld, text: str, code: str, reported: str
 ) -> None:
     write(world.folder, {"team/review/SKILL.md": text})
     world.write(f"{SCRIPTED}skills: {{enabled: [review], folders: [team]}}\n", LEARN)
     result = await world.run()
     files = RunFiles(result.sandbox_root)
     assert (result.status, files.run["failure_reason"]) == ("failed", code)
-    assert told in str(files.run["error"])
+    assert reported in str(files.run["error"])
     assert files.run["step"] == "skills"
     (error,) = files.lines("logs/errors.jsonl")
     assert error["error"]["category"] == "skill"

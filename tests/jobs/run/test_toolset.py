@@ -289,9 +289,9 @@ async def test_what_an_allowed_command_does_beside_its_rule_is_told(
     for command, why in commands.items():
         run.notes.events.clear()
         await run.use("run_command", argv=command.split())
-        told = [data["why"] for kind, data in run.notes.events if kind == "command.risk"]
-        assert len(told) == (1 if why else 0), command
-        assert all(why in one for one in told)
+        reported = [data["why"] for kind, data in run.notes.events if kind == "command.risk"]
+        assert len(reported) == (1 if why else 0), command
+        assert all(why in one for one in reported)
 
 
 @pytest.mark.parametrize(

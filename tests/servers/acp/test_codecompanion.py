@@ -94,6 +94,6 @@ async def test_codecompanion_holds_a_conversation_and_loses_no_line(tmp_path: Pa
             assert all(one in said for one in ("Change both", "It is done.", "Once upon"))
             await nvim.lua("Kode.ask('Go on')")
             await nvim.until("Kode.count('After all.') == 1 and Kode.idle()")
-        told = str(model.chats[-1].body["messages"])
-        assert "Change both" in told
-        assert "Here I am." in told
+        reported = str(model.chats[-1].body["messages"])
+        assert "Change both" in reported
+        assert "Here I am." in reported

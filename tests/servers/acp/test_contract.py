@@ -46,8 +46,8 @@ def test_the_tests_that_the_table_names_are_there() -> None:
     everything = "\n".join(files.values())
     for name in re.findall(r"`(test_\w+\.py)`", ABOUT):
         assert name in files
-    told = re.findall(r"`test_\w+\.py` ([a-z_]+(?:, [a-z_]+)*)", ABOUT)
-    for name in (name for names in told for name in names.split(", ")):
+    reported = re.findall(r"`test_\w+\.py` ([a-z_]+(?:, [a-z_]+)*)", ABOUT)
+    for name in (name for names in reported for name in names.split(", ")):
         assert re.search(rf"def test_\w*{name}", everything), name
 
 

@@ -44,8 +44,8 @@ async def test_an_edit_is_shown_then_asked_for_then_written(
 
         def decide(params: Json) -> str:
             call = params["toolCall"]
-            told = [u for u in client.updates if u.get("toolCallId") == call["toolCallId"]]
-            shown.append([c for u in told for c in u.get("content", ()) if c["type"] == "diff"])
+            reported = [u for u in client.updates if u.get("toolCallId") == call["toolCallId"]]
+            shown.append([c for u in reported for c in u.get("content", ()) if c["type"] == "diff"])
             assert path.read_bytes() == b"one\r\ntwo\r\nthree\r\n"
             kinds = [option["kind"] for option in params["options"]]
             assert kinds == ["allow_once", "allow_always", "reject_once", "reject_always"]
@@ -235,8 +235,8 @@ async def test_files_come_move_and_go(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (world.project / "moved.py").read_text() == APP
         assert not (world.project / "old.py").exists()
         assert len(client.permissions()) == 3
-        told = {u["toolCallId"]: u["kind"] for u in client.updates if "kind" in u}
-        assert list(told.values()) == ["read", "edit", "move", "delete"]
+        reported = {u["toolCallId"]: u["kind"] for u in client.updates if "kind" in u}
+        assert list(reported.values()) == ["read", "edit", "move", "delete"]
         await client.prompt(session_id, "/undo")
         assert (world.project / "app.py").read_text() == APP
         assert not (world.project / "sub" / "new.py").exists()

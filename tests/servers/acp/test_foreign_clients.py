@@ -86,13 +86,13 @@ async def test_the_sdk_client_drives_every_method(tmp_path: Path, project: Path)
         ]
         out, err = await run(command, tmp_path, model, project)
     assert out, err
-    told = json.loads(out)
-    assert told["wrong"] == []
-    assert set(told["done"]) >= METHODS
-    assert "cancelled" in told["done"]
-    assert told["asked"] == 2
+    reported = json.loads(out)
+    assert reported["wrong"] == []
+    assert set(reported["done"]) >= METHODS
+    assert "cancelled" in reported["done"]
+    assert reported["asked"] == 2
     assert (project / "app.py").read_text() == "one\nzwei\nthree\n"
-    assert {"tool_call", "tool_call_update", "usage_update"} <= set(told["kinds"])
+    assert {"tool_call", "tool_call_update", "usage_update"} <= set(reported["kinds"])
 
 
 @pytest.mark.program
@@ -121,8 +121,8 @@ async def test_acpx_runs_a_session_and_a_command_in_its_terminal(
     chunks = [one for one in updates if one.get("sessionUpdate") == "agent_message_chunk"]
     assert "".join(one["content"]["text"] for one in chunks) == "It is translated.", out + err
     assert (project / "app.py").read_text() == "one\nzwei\nthree\n", out + err
-    told = [m for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
-    assert "said-there" in str(told[-1]["content"])
+    reported = [m for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
+    assert "said-there" in str(reported[-1]["content"])
     if sys.platform != "win32":  # there commands run in the sidecar
         assert '"type":"terminal"' in out
         assert "terminal/release" in out

@@ -45,10 +45,12 @@ async def test_a_log_in_is_asked_for_by_its_address(
         ((method, asked),) = await client.until(lambda: client.asked)
         assert (method, asked["mode"]) == ("elicitation/create", "url")
         assert asked["message"] == "Log in to web"
-        assert client.told == []
+        assert client.reported == []
         await browse(asked["url"])
         assert (await client.wait_for(number))["stopReason"] == "end_turn"
-        assert client.told == [("elicitation/complete", {"elicitationId": asked["elicitationId"]})]
+        assert client.reported == [
+            ("elicitation/complete", {"elicitationId": asked["elicitationId"]})
+        ]
         assert client.said() == "web lets you in, and has 1 tools."
         await client.prompt(session_id, "Add")
         (result,) = [m for m in started.asked()["messages"] if m["role"] == "tool"]
@@ -66,7 +68,7 @@ async def test_a_client_that_opens_no_addresses_shows_it(
         await browse(next(word for word in client.said().split() if word.startswith("http")))
         await client.wait_for(number)
         assert client.said().endswith("web lets you in, and has 1 tools.")
-        assert client.told == []
+        assert client.reported == []
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
@@ -77,7 +79,7 @@ async def test_who_does_not_want_to_is_not_logged_in(
         started.client.answer_form = lambda _: {"action": action}
         session_id = await started.client.new(started.project)
         assert await started.client.prompt(session_id, "/login web") == {"stopReason": "cancelled"}
-        assert started.client.told == []
+        assert started.client.reported == []
 
 
 async def test_a_cancel_ends_the_wait_for_the_browser(

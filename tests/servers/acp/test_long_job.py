@@ -42,10 +42,10 @@ async def test_forty_rounds_end_well_over_acp(
         texts = {name: (world.project / name).read_text("utf-8") for name in FILES}
         assert texts["shop.py"] == FILES["shop.py"].replace("1", "2")
         assert (texts["notes.py"], texts["shared.py"]) == ("DONE = True\n", "x = 2\n")
-        told = "\n".join(worker.told)
-        assert "Mind the notes, 谢谢" in told
-        assert "shared.py, in the conversation “A second job”" in told
-        assert told.count("Your plan as it stands:") == 1, "after the summary"
+        reported = "\n".join(worker.reported)
+        assert "Mind the notes, 谢谢" in reported
+        assert "shared.py, in the conversation “A second job”" in reported
+        assert reported.count("Your plan as it stands:") == 1, "after the summary"
         plan = client.of_kind("plan")[-1]["entries"]
         assert {step["status"] for step in plan} == {"completed"}
 

@@ -36,9 +36,9 @@ async def test_servers_keep_the_names_of_the_client(
         servers = [server(name, tmp_path / "log") for name in (first, second)]
         session_id = await world.client.new(world.project, mcpServers=servers)
         await world.client.prompt(session_id, "Go")
-        told = str(world.asked()["messages"][-1]["content"])
-        assert f"server: {first}\n" in told
-        assert f"server: {'same (2)' if second == first else second}\n" in told
+        reported = str(world.asked()["messages"][-1]["content"])
+        assert f"server: {first}\n" in reported
+        assert f"server: {'same (2)' if second == first else second}\n" in reported
 
 
 async def test_a_server_that_cannot_be_used_costs_no_session(
@@ -50,9 +50,9 @@ async def test_a_server_that_cannot_be_used_costs_no_session(
         servers = [old, server("good", tmp_path / "log")]
         session_id = await world.client.new(world.project, mcpServers=servers)
         await world.client.prompt(session_id, "Go")
-        told = str(world.asked()["messages"][-1]["content"])
-        assert "server: good" in told
-        assert "The MCP server old cannot be used" in told
+        reported = str(world.asked()["messages"][-1]["content"])
+        assert "server: good" in reported
+        assert "The MCP server old cannot be used" in reported
         said = "".join(
             update["content"]["text"] for update in world.client.of_kind("agent_message_chunk")
         )

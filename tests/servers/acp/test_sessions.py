@@ -112,8 +112,8 @@ async def test_modes_and_options_mirror_each_other(
         await client.request("session/set_mode", {"sessionId": session_id, "modeId": "plan"})
         await client.until(lambda: client.of_kind("config_option_update"))
         assert client.of_kind("current_mode_update")[-1]["currentModeId"] == "plan"
-        told = {o["id"]: o["currentValue"] for o in _options(client.updates)}
-        assert told["mode"] == "plan"
+        reported = {o["id"]: o["currentValue"] for o in _options(client.updates)}
+        assert reported["mode"] == "plan"
         change = {"sessionId": session_id, "configId": "mode", "value": "auto"}
         answered = await client.request("session/set_config_option", change)
         assert answered["configOptions"][0]["currentValue"] == "auto"
@@ -330,11 +330,11 @@ async def test_the_models_own_steps_are_the_plan(
     ]
     async with acp_world(tmp_path, monkeypatch, script, files=FILES) as world:
         await world.client.prompt(await world.client.new(world.project), "Go")
-        told = [
+        reported = [
             [(entry["content"], entry["status"]) for entry in update["entries"]]
             for update in world.client.of_kind("plan")
         ]
-        assert told == [
+        assert reported == [
             [("step 0", "in_progress"), ("step 1", "pending")],
             [("step 0", "completed"), ("step 1", "completed")],
         ]

@@ -102,13 +102,13 @@ async def test_toad_holds_a_conversation_and_goes_on_with_it_later(tmp_path: Pat
 
 def spoken(user: Toad, *methods: str) -> None:
     """Every message is as the schema has it, and these methods were among them."""
-    heard: set[str] = set()
+    received: set[str] = set()
     for message in messages(user.log):
         if "method" in message:
-            heard.add(message["method"])
+            received.add(message["method"])
             if not message["method"].startswith("$/"):
                 check(message["method"], "params", message["params"])
-    assert set(methods) <= heard
+    assert set(methods) <= received
 
 
 def messages(log: Path) -> Iterator[dict[str, Any]]:

@@ -47,12 +47,12 @@ async def test_a_turn_streams_thought_text_and_a_tool_call(
         assert call["status"] == "pending"
         assert {u["toolCallId"] for u in updates} == {call["toolCallId"]}
         assert [u["status"] for u in updates if "status" in u] == ["in_progress", "completed"]
-        told = {key: value for update in updates for key, value in update.items()}
-        assert told["kind"] == "read"
-        assert told["title"] == "Read app.py"
-        assert told["rawInput"] == {"path": "app.py"}
-        assert told["locations"] == [{"path": str(world.project / "app.py")}]
-        assert "print('hi')" in told["content"][0]["content"]["text"]
+        reported = {key: value for update in updates for key, value in update.items()}
+        assert reported["kind"] == "read"
+        assert reported["title"] == "Read app.py"
+        assert reported["rawInput"] == {"path": "app.py"}
+        assert reported["locations"] == [{"path": str(world.project / "app.py")}]
+        assert "print('hi')" in reported["content"][0]["content"]["text"]
         (usage,) = client.of_kind("usage_update")
         assert 0 < usage["used"] < usage["size"]
         assert usage["cost"]["currency"] in ("CNY", "USD")
@@ -195,13 +195,13 @@ async def test_compaction_is_told_to_those_who_announce_it(
             await client.prompt(session_id, "Work " * 200)
         await client.prompt(session_id, "/compact")
         assert "Summed up" in client.said()
-        told = client.of_kind("compaction_update")
+        reported = client.of_kind("compaction_update")
         if not capabilities:
-            assert not told
+            assert not reported
             return
-        assert [one["status"] for one in told] == ["in_progress", "completed"]
+        assert [one["status"] for one in reported] == ["in_progress", "completed"]
         chunks = client.of_kind("compaction_summary_chunk")
-        assert {one["compactionId"] for one in chunks} == {told[0]["compactionId"]}
+        assert {one["compactionId"] for one in chunks} == {reported[0]["compactionId"]}
         assert "Work was asked for" in client.said("compaction_summary_chunk")
 
 
@@ -230,9 +230,9 @@ async def test_a_delta_costs_little_more_than_its_least(
     async with acp_world(tmp_path, monkeypatch, [answer(text("word "))]) as world:
         await world.client.prompt(await world.client.new(world.project), "Say it")
         (chunk,) = [line for line in world.client.raw if b"agent_message_chunk" in line]
-        told = json.loads(chunk)
-        assert told["params"]["update"].pop("messageId")
-        least = json.dumps(told, separators=(",", ":")).encode() + b"\n"
+        reported = json.loads(chunk)
+        assert reported["params"]["update"].pop("messageId")
+        least = json.dumps(reported, separators=(",", ":")).encode() + b"\n"
         assert len(chunk) <= 1.2 * len(least)
 
 
@@ -251,6 +251,6 @@ async def test_verbs_are_in_the_menu_and_called_by_their_names(
         own.mkdir(parents=True, exist_ok=True)
         (own / "fresh.md").write_text("Fresh $1\n")
         await client.prompt(session_id, "/fresh fish")
-        told = client.of_kind("available_commands_update")[-1]["availableCommands"]
-        assert {one["name"] for one in told} == {*menu, "fresh"}
+        reported = client.of_kind("available_commands_update")[-1]["availableCommands"]
+        assert {one["name"] for one in reported} == {*menu, "fresh"}
         assert "Fresh fish" in str(world.asked())

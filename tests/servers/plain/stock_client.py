@@ -34,7 +34,7 @@ class StockClient:
     questions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     diagnostics: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     progress: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    received: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         client = self.world.client
@@ -47,8 +47,8 @@ class StockClient:
         try:
             async with asyncio.timeout(HANG_SECONDS):
                 while not (found := condition()):
-                    await self.heard.wait()
-                    self.heard.clear()
+                    await self.received.wait()
+                    self.received.clear()
         except TimeoutError:
             shown = [one.text for one in self.world.editor.buffers]
             frames = [one.body.decode() for one in self.world.client.frames]
@@ -100,7 +100,7 @@ class StockClient:
             self.diagnostics[params["uri"]] = params["diagnostics"]
         elif method == "$/progress":
             self.progress.append(params)
-        self.heard.set()
+        self.received.set()
 
     async def _show_document(self, params: dict[str, Any]) -> dict[str, Any]:
         if not self.shows_documents:
@@ -110,14 +110,14 @@ class StockClient:
         known = [one.uri for one in self.world.editor.buffers]
         if params["uri"] not in known:
             self.world.editor.open(path, language_id="markdown")
-        self.heard.set()
+        self.received.set()
         return {"success": True}
 
     async def _ask(self, params: dict[str, Any]) -> dict[str, Any] | None:
         if not self.has_requests:
             raise RpcError(-32601, "unknown")
         self.questions.append(params)
-        self.heard.set()
+        self.received.set()
         return {"title": self.answers.pop(0)} if self.answers else None
 
 
@@ -147,7 +147,7 @@ async def stock_client(
 
         async def applied(params: dict[str, Any]) -> dict[str, Any]:
             answer = await world.editor.apply_edit(params)
-            asyncio.get_running_loop().call_soon(stock.heard.set)
+            asyncio.get_running_loop().call_soon(stock.received.set)
             return answer
 
         client.handle("workspace/applyEdit", applied)

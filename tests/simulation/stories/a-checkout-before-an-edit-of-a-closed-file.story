@@ -1,4 +1,4 @@
-# A checkout writes a closed file while an edit waits for it: no version could tell the editor.
+# A checkout writes a closed file while an edit waits for it: no version could show it to the editor.
 simulation 1 edits
 editor: plain
 eol: lf

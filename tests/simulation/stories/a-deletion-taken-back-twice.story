@@ -20,5 +20,5 @@ restart
 propose 0 0 0 }
 undo 0 all
 take
-tell
+report
 undo 0

@@ -9,7 +9,7 @@ threads: quick
 propose 0 0 1 x
 decide accept 0
 take
-tell
+report
 propose 0 1 0 new
 decide accept 0
 take

@@ -13,7 +13,7 @@ threads: quick
 
 propose 3 0 1 x
 type 18 line
-tell
+report
 decide accept 0
 take
 type 0 line

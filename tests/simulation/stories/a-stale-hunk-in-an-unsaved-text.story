@@ -11,7 +11,7 @@ threads: quick
 | } Ж
 
 type 0 line
-tell
+report
 propose 3 0 1 }
 propose 0 2 0 x
 restart

@@ -8,7 +8,7 @@ threads: quick
 
 type 5 line
 type 27 char
-tell
+report
 propose 2 0 1 new
 decide_all accept
 wait 673

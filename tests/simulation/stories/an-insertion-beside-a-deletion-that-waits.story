@@ -9,7 +9,7 @@ opened: yes
 threads: quick
 
 type 0 line
-tell
+report
 propose 7 1 0 x
 propose 0 0 1 new
 decide accept 5

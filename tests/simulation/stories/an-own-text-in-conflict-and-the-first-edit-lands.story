@@ -14,6 +14,6 @@ wait 700
 decide replace 0
 wait 700
 take
-tell
+report
 answer
 listen

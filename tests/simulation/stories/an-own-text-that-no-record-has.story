@@ -12,8 +12,8 @@ threads: quick
 propose 0 1 0 x
 decide replace 0
 take
-tell
+report
 restart
 cut 0 0
-tell
+report
 undo 0 all

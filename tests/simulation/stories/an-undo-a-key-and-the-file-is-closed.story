@@ -10,11 +10,11 @@ threads: quick
 | }
 
 delete 1
-tell
+report
 propose 0 1 0 }
 decide replace 0
 take
-tell
+report
 undo 0 all
 take
 type 5 line

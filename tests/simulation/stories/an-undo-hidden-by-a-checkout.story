@@ -11,7 +11,7 @@ threads: quick
 propose 1 0 1 x
 decide accept 0
 take
-tell
+report
 answer
 undo 0
 take

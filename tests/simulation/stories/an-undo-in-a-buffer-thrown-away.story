@@ -12,7 +12,7 @@ propose 1 0 1 }
 decide accept 0
 take
 delete 0
-tell
+report
 undo 0
 take
 close unsaved

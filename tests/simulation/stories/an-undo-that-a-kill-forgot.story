@@ -11,7 +11,7 @@ threads: quick
 propose 0 0 1 x
 decide accept 0
 take
-tell
+report
 undo 0
 take
 restart

@@ -11,7 +11,7 @@ threads: quick
 propose 0 1 1 new
 decide accept 0
 take
-tell
+report
 answer
 undo 0
 take

@@ -14,5 +14,5 @@ take
 save_file
 undo 0 all
 take
-tell
+report
 restart

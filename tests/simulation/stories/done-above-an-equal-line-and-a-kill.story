@@ -8,7 +8,7 @@ opened: yes
 threads: quick
 
 type 29 above
-tell
+report
 propose 0 1 1 x
 decide accept 0
 take

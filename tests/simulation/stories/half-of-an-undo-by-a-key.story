@@ -13,9 +13,9 @@ propose 0 0 1 x
 decide accept 0
 propose 1 1 1 new
 take
-tell
+report
 decide accept 0
 take
-tell
+report
 undo 0 all
 undo_key

@@ -10,7 +10,7 @@ threads: quick
 
 propose 0 0 1 }
 type 0 above
-tell
+report
 propose 2 0 1 }
 decide_all accept
 take

@@ -15,11 +15,11 @@ threads: quick
 cut 52 0
 type 0 line
 type 40 line
-tell
+report
 propose 5 1 1 new
 propose 9 1 0 x
 decide_all accept
 take
 delete 51
-tell
+report
 decide accept 0

@@ -10,11 +10,11 @@ threads: quick
 propose 0 0 1 x
 decide accept 0
 take
-tell
+report
 propose 0 0 1 x
 undo 0
 decide accept 0
 take
-tell
+report
 take
 restart

@@ -10,6 +10,6 @@ threads: quick
 
 propose 0 1 0 new
 delete 0
-tell
+report
 decide replace 0
 restart

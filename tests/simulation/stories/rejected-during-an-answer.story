@@ -1,4 +1,4 @@
-# A decision was made while the model answered, and the process ended: the next one has to tell it.
+# A decision was made while the model answered, and the process ended: the next one has to report it.
 simulation 1 whole
 chance: 375
 storage: jsonl

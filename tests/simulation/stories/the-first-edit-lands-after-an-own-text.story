@@ -15,7 +15,7 @@ decide replace 0
 wait 1
 take
 take
-tell
+report
 answer
 answer
 listen

@@ -11,5 +11,5 @@ decide_all accept
 wait 600
 type 0 line
 take
-tell
+report
 undo 0

@@ -17,7 +17,7 @@ threads: quick
 propose 0 1 0 }
 decide accept 0
 take
-tell
+report
 answer
 undo 0
 close unsaved

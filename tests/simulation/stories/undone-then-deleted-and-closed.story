@@ -10,12 +10,12 @@ threads: quick
 propose 0 1 1 }
 decide accept 0
 take
-tell
+report
 answer
 undo 0
 take
 answer
 delete 0
-tell
+report
 close
 open

@@ -46,6 +46,6 @@ async def test_forty_rounds_end_well_at_a_terminal(tmp_path: Path) -> None:
     assert (project / "shop.py").read_text("utf-8") == FILES["shop.py"].replace("1", "2")
     assert (project / "notes.py").read_text("utf-8") == "DONE = True\n"
     assert (project / "shared.py").read_text("utf-8") == "x = 2\n"
-    told = "\n".join(worker.told)
-    assert "Mind the notes, 谢谢" in told
-    assert told.count("Your plan as it stands:") == 1, "after the summary"
+    reported = "\n".join(worker.reported)
+    assert "Mind the notes, 谢谢" in reported
+    assert reported.count("Your plan as it stands:") == 1, "after the summary"

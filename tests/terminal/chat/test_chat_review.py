@@ -66,9 +66,9 @@ async def test_words_are_marked_and_each_key_does_its_work(project: Path, tmp_pa
         await screen.idle()
         screen.type("well?\n")
         await screen.until("I see.")
-        told = str(screen.model.chats[-1].body["messages"])
+        reported = str(screen.model.chats[-1].body["messages"])
         for comment in ("fine, 茶馆 it is", "vier", "keep the six"):
-            assert comment in told
+            assert comment in reported
 
 
 async def test_an_editor_that_fails_accepts_nothing(project: Path) -> None:
@@ -114,9 +114,9 @@ async def test_comments_and_undo_live_through_a_restart(project: Path) -> None:
         await screen.idle()
         screen.type("go on\n")
         await screen.until("I see.")
-        told = str(screen.model.chats[0].body["messages"])
-        assert "four stays" in told
-        assert "six was too long" in told
+        reported = str(screen.model.chats[0].body["messages"])
+        assert "four stays" in reported
+        assert "six was too long" in reported
         await screen.idle()
         screen.type("/undo\n")
         await screen.until("taken back: 2 hunk(s)")
@@ -185,6 +185,6 @@ async def test_what_is_applied_at_once_is_kept_or_undone_afterwards(project: Pat
         await screen.until("nothing waits for a decision")
         screen.type("and?\n")
         await screen.until("I see.")
-        told = str(screen.model.chats[-1].body["messages"])
-        assert "undone by the user" in told
-        assert "The user says: the old name" in told
+        reported = str(screen.model.chats[-1].body["messages"])
+        assert "undone by the user" in reported
+        assert "The user says: the old name" in reported

@@ -121,9 +121,9 @@ async def test_files_commands_and_modes_are_completed(project: Path) -> None:
         assert "build/" not in screen.display  # it is ignored
         screen.type("\n")
         await screen.until("ok")
-        told = asked(screen)
-        assert told.startswith('see @"src/茶 prices.js" and @big')
-        assert f"Attached: {project / 'src' / '茶 prices.js'}" in told
+        reported = asked(screen)
+        assert reported.startswith('see @"src/茶 prices.js" and @big')
+        assert f"Attached: {project / 'src' / '茶 prices.js'}" in reported
         await screen.idle()
         screen.type("/mo")
         await screen.shows("/model", "/mode", "show or choose")
@@ -140,9 +140,9 @@ async def test_an_image_goes_along_by_its_path_and_when_it_is_dropped(project: P
         await screen.shows(f"you › @{shot}"[:90])
         screen.type("what is it?\n")
         await screen.until("ok")
-        image, told = asked(screen)
+        image, reported = asked(screen)
         assert image["image_url"]["url"].endswith(base64.b64encode(PNG).decode())
-        assert told["text"].endswith("what is it?")
+        assert reported["text"].endswith("what is it?")
 
 
 async def test_the_line_is_edited_in_the_users_editor(project: Path, tmp_path: Path) -> None:
@@ -389,8 +389,8 @@ async def test_a_choice_and_a_question_are_answered_in_the_line(project: Path) -
         screen.type("2\n")
         await screen.until("Well.")
         await screen.idle()
-        told = [m for m in screen.model.chats[-1].body["messages"] if m["role"] == "tool"]
-        assert told[0]["content"] == "The user chose:\n- 数据库"
+        reported = [m for m in screen.model.chats[-1].body["messages"] if m["role"] == "tool"]
+        assert reported[0]["content"] == "The user chose:\n- 数据库"
 
 
 async def test_chinese_from_end_to_end(project: Path) -> None:

@@ -148,12 +148,12 @@ async def test_a_choice_is_made_by_number(project: Path) -> None:
         await screen.until("number of your choice")
         screen.type("\n")
         await screen.until("turn ended: done")
-        told = [
+        reported = [
             m["content"] for m in screen.model.chats[-1].body["messages"] if m["role"] == "tool"
         ]
-        assert told[0] == "The user chose:\n- 数据库"
-        assert told[1] == "The user chose:\n- prices.json\n- the environment"
-        assert told[2].startswith("The user chose nothing.")
+        assert reported[0] == "The user chose:\n- 数据库"
+        assert reported[1] == "The user chose:\n- prices.json\n- the environment"
+        assert reported[2].startswith("The user chose nothing.")
         await screen.until(PROMPT)
 
 

@@ -349,8 +349,8 @@ def test_a_folder_that_was_removed_under_the_user_is_told(
         timeout=HANG_SECONDS,
         check=False,
     )
-    told = "kode-sidecar: the folder you are in is gone; go to another one\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    reported = "kode-sidecar: the folder you are in is gone; go to another one\n"
+    assert (done.returncode, done.stderr) == (1, reported)
 
 
 async def test_a_strangers_run_moves_no_cursor_and_hides_nothing(tmp_path: Path) -> None:  # W13

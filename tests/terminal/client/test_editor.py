@@ -58,13 +58,13 @@ async def test_an_edit_goes_into_the_unsaved_buffer_and_is_told(
     assert answer == {"applied": True}
     assert buffer.text == "零 🍵\r\n新\r\n一\r\n二\r\n"
     assert file.read_bytes() == "一\r\n二\r\n".encode()
-    told = sent(editor, "textDocument/didOpen", "textDocument/didChange", "answer")
-    assert [message["method"] for message in told] == [
+    reported = sent(editor, "textDocument/didOpen", "textDocument/didChange", "answer")
+    assert [message["method"] for message in reported] == [
         "textDocument/didOpen",
         "textDocument/didChange",
         "answer",
     ]
-    assert told[1]["params"]["textDocument"]["version"] == buffer.version == 2
+    assert reported[1]["params"]["textDocument"]["version"] == buffer.version == 2
 
 
 async def test_a_file_that_is_not_open_is_changed_in_memory_only(
@@ -79,8 +79,8 @@ async def test_a_file_that_is_not_open_is_changed_in_memory_only(
     assert sent(editor, "textDocument/didOpen", "textDocument/didChange") == []
     editor.open_touched = True
     await apply(editor, insert(uri, "first\r\n", version=None))
-    told = sent(editor, "textDocument/didOpen", "textDocument/didChange")
-    assert [message["method"] for message in told] == [
+    reported = sent(editor, "textDocument/didOpen", "textDocument/didChange")
+    assert [message["method"] for message in reported] == [
         "textDocument/didOpen",
         "textDocument/didChange",
     ]
@@ -124,11 +124,11 @@ async def test_bad_manners(editor: ManneredEditor, tmp_path: Path, manner: str) 
         "type after": (True, "kx\na\n", 1),
         "answer first": (True, "x\na\n", 0),
     }[manner]
-    told = sent(editor, "textDocument/didChange")
-    assert (answer["applied"], buffer.text, len(told)) == expected
+    reported = sent(editor, "textDocument/didChange")
+    assert (answer["applied"], buffer.text, len(reported)) == expected
     if manner == "type after":
-        assert told[0]["params"]["textDocument"]["version"] == 3
-        assert len(told[0]["params"]["contentChanges"]) == 2
+        assert reported[0]["params"]["textDocument"]["version"] == 3
+        assert len(reported[0]["params"]["contentChanges"]) == 2
     if editor.manners.hold_changes is not None:
         editor.manners.hold_changes.set()
         await editor.client.request("echo")
@@ -187,9 +187,10 @@ async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_sav
     assert (file_path(fresh).read_bytes(), file_path(new).read_bytes()) == (b"", b"saved\n")
     assert not file_path(gone).exists()
     assert not file_path(old).exists()
-    told = sent(editor, "textDocument/didOpen", "textDocument/didClose")
+    reported = sent(editor, "textDocument/didOpen", "textDocument/didClose")
     assert [
-        (one["method"].rpartition("/did")[2], one["params"]["textDocument"]["uri"]) for one in told
+        (one["method"].rpartition("/did")[2], one["params"]["textDocument"]["uri"])
+        for one in reported
     ] == [
         ("Open", old),
         ("Close", old),

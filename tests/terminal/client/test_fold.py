@@ -176,8 +176,8 @@ def test_blocks_of_older_messages_need_no_id() -> None:
 
 def test_a_replay_that_stops_short_is_a_breach() -> None:  # O3
     fold = SessionFold("s1")
-    told = event(1, "notice", code="x", message="y")
-    fold.attach({"mode": "replay", "seq": 3, "events": [told]})
+    reported = event(1, "notice", code="x", message="y")
+    fold.attach({"mode": "replay", "seq": 3, "events": [reported]})
     assert fold.anomalies == ["O3: the replay ends at 1, not at 3"]
 
 
