@@ -83,6 +83,7 @@ class Player:
         self.added: list[str] = []
         self.taken: list[str] = []
         self.gone: set[str] = set()
+        self.was: dict[str, str] = {}
 
     def press(self, key: Key) -> None:
         lines = split_lines(self.buffer.text) or [""]
@@ -96,10 +97,13 @@ class Player:
         elif key.kind == "change":
             self.added.append(content + mark)
             self.taken.append(content)
+            self.was[content + mark] = content
             self.buffer.type(start + len(content), mark)
         elif lines[at] != content:
             self.taken.append(content)
-            self.gone.add(content)
+            while content:  # a line that was changed first is gone as it was, too
+                self.gone.add(content)
+                content = self.was.get(content, "")
             self.buffer.type(start, "", delete=len(lines[at]))
 
     async def apply(self, edit: DocumentEdit) -> ApplyAnswer:
@@ -198,8 +202,22 @@ _A_KEY_HIDES_A_DELETION = Story(
 )
 
 
+_THE_USER_CHANGES_AND_DELETES_IT_FIRST = Story(
+    lines=("}", "}", "}", "}", "}", "x"),
+    eol="\n",
+    final_eol=False,
+    style="minimal",
+    hunks={0: ()},
+    before=(Key("change", 4), Key("delete", 4)),
+    handling=("do", "do"),
+    during=(),
+    rejected=frozenset(),
+)
+
+
 @given(stories())
 @example(_A_KEY_HIDES_A_DELETION)
+@example(_THE_USER_CHANGES_AND_DELETES_IT_FIRST)
 def test_typing_and_accepting_never_lose_or_double_a_line(story: Story) -> None:
     with tempfile.TemporaryDirectory() as root:
         asyncio.run(play(story, Path(root).resolve()))
