@@ -108,8 +108,9 @@ class ProviderConfig:
         others = f" (or {', '.join(names[1:])})" if names[1:] else ""
         return failure(
             "AuthRequired",
-            f"There is no API key for {errors.host}: set {names[0]}{others} in the "
-            f"environment, or in the .env file of the state folder, and restart.{source}",
+            f"There is no API key for {errors.host}: run `kode-sidecar setup` in a terminal, or "
+            f"set {names[0]}{others} in the environment or in the .env file of the state folder, "
+            f"and restart.{source}",
         )
 
 

@@ -3,18 +3,18 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.core.settings import client_agent, load_settings
+from kode_sidecar.core.settings import client_agent
 from kode_sidecar.core.text.shown_text import one_line, visible, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.ide_chat import ChatResult, Prompt, converse
 from kode_sidecar.servers.boot.provider_setup import usable_model
 from kode_sidecar.terminal.cli.inquiry import latest_session, whole_id
+from kode_sidecar.terminal.cli.setup import settings_with_key
 
 _INCOMPLETE = 3
 _REVIEW = "review.updated"
@@ -30,7 +30,7 @@ def ask(options: argparse.Namespace) -> int:
     session = options.session and whole_id(options)
     if options.go_on:
         session = latest_session(options)
-    loaded = load_settings(os.environ)
+    loaded = settings_with_key(options.model, None)
     reviews: list[dict[str, Any]] = []
     prompt = Prompt(
         _with_attachment(_question(options)),

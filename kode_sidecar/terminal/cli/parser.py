@@ -121,6 +121,7 @@ def _add_setup(commands: CommandParsers) -> None:
     )
     setup.add_argument("--model", metavar="NAME", help="instead of the provider's first one")
     setup.add_argument("--untested", action="store_true", help="no request: keep the key as it is")
+    _add_locale(setup)
 
 
 def _add_locale(command: argparse.ArgumentParser) -> None:

@@ -16,11 +16,12 @@ from kode_sidecar.infrastructure.providers.presets import PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import host_of, is_private
 from kode_sidecar.infrastructure.records.disk import replace_file
+from kode_sidecar.terminal.cli.command_words import CommandWords
 
 PROVIDERS: Mapping[str, ProviderProfile] = {**BUILTIN_PROVIDERS, **PRESETS}
 
 
-def provider_at(address: str) -> ProviderProfile:
+def provider_at(address: str, words: CommandWords) -> ProviderProfile:
     """Return the provider at an address; a new one is saved in `config.yaml`. Raises KodeError."""
     host = host_of(address, "The address", plain_http=True)
     known = load_settings(os.environ).settings.providers
@@ -38,11 +39,11 @@ def provider_at(address: str) -> ProviderProfile:
         plain_http=at_home and address.startswith("http://"),
     )
     if name not in known:
-        _add_provider(profile)
+        _add_provider(profile, words)
     return profile
 
 
-def _add_provider(profile: ProviderProfile) -> None:
+def _add_provider(profile: ProviderProfile, words: CommandWords) -> None:
     """Add an entry to `config.yaml` and leave the rest of it as it is. Raises KodeError."""
     path = Path(os.environ.get("KODE_CONFIG") or state_folder(os.environ) / "config.yaml")
     fields = [f"base_url: {json.dumps(profile.base_url)}"]
@@ -65,7 +66,7 @@ def _add_provider(profile: ProviderProfile) -> None:
             raise KodeError("ConfigInvalid", text)
     except (OSError, UnicodeError) as error:
         raise KodeError("Storage", f"Cannot write {path}: {error}.") from None
-    sys.stdout.write(f"{profile.name} is kept in {path}\n")
+    sys.stdout.write(f"{words.saved_provider.format(name=profile.name, path=path)}\n")
 
 
 def save_variables(path: Path, values: Mapping[str, str]) -> None:

@@ -1,16 +1,16 @@
 """`kode-sidecar chat`. A module of its own, so that no other command loads the chat."""
 
 import argparse
-import os
 
-from kode_sidecar.core.settings import client_agent, load_settings
+from kode_sidecar.core.settings import client_agent
 from kode_sidecar.servers.boot.provider_setup import usable_model
 from kode_sidecar.terminal.chat import ChatOptions, chat
+from kode_sidecar.terminal.cli.setup import settings_with_key
 
 
 def chat_command(options: argparse.Namespace) -> int:
     """Run the chat in this terminal; return the exit code. Raises KodeError."""
-    loaded = load_settings(os.environ)
+    loaded = settings_with_key(options.model, options.locale)
     return chat(
         ChatOptions(
             root=options.root,

@@ -161,6 +161,7 @@ async def test_without_a_key_it_says_what_to_set(project: Path) -> None:
     done = await by_lines(project, "hello\n", None)
     assert done.code == 1
     assert "KIMI_API_KEY" in done.out
+    assert "run `kode-sidecar setup`" in done.out
 
 
 async def test_a_failed_turn_is_told_and_ends_with_1(project: Path) -> None:

@@ -154,6 +154,12 @@ async def test_a_model_of_nobody_is_refused_with_the_list(tmp_path: Path) -> Non
     assert "kimi/..." in done.err
 
 
+async def test_a_pipe_learns_of_setup(tmp_path: Path) -> None:
+    done = await run(None, tmp_path, "ask", "hello")
+    assert done.code == 1
+    assert "run `kode-sidecar setup`" in done.err
+
+
 async def test_setup_tests_a_key_and_keeps_it_for_the_user_alone(tmp_path: Path) -> None:
     home = Path(os.environ["KODE_HOME"])
     home.mkdir()
