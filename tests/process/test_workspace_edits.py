@@ -30,7 +30,7 @@ NEOVIM = profile("Neovim", resourceOperations=["rename", "create", "delete"])
 EGLOT = profile("Emacs", documentChanges=True)
 HELIX = profile("helix", documentChanges=True, resourceOperations=ALL)
 ZED = profile("Zed", documentChanges=True, resourceOperations=ALL, normalizesLineEndings=True)
-PLAIN = profile("plain", resourceOperations=ALL)
+PLAIN = profile("plain", documentChanges=False, resourceOperations=ALL)
 
 
 def sent(edit: DocumentEdit | FileEdit, client: ClientProfile) -> dict[str, Any]:
@@ -47,6 +47,12 @@ def test_one_versioned_change_of_one_document(client: ClientProfile) -> None:  #
 def test_a_client_without_versions_gets_plain_changes() -> None:  # R10
     assert list(sent(TEXT, PLAIN)) == ["changes"]
     assert list(sent(TEXT, PLAIN)["changes"]) == [URI]
+
+
+def test_what_a_client_can_is_never_decided_by_its_name() -> None:
+    unknown = profile("", resourceOperations=["rename", "create", "delete"])
+    assert sent(TEXT, unknown) == sent(TEXT, NEOVIM)
+    assert list(sent(TEXT, profile("Neovim"))) == ["changes"]
 
 
 def test_only_announced_operations_exist() -> None:  # R10

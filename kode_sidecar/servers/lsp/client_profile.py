@@ -61,8 +61,14 @@ class ClientProfile:
 
     @property
     def document_changes(self) -> bool:
-        """True if it supports versioned edits; Neovim does without announcing it."""
-        return bool(self._workspace_edit.get("documentChanges")) or self.name == "Neovim"
+        """True if it supports versioned edits.
+
+        Operations on files exist in versioned edits only: some editors announce just those.
+        """
+        announced = self._workspace_edit.get("documentChanges")
+        if announced is None:
+            return bool(as_list(self._workspace_edit.get("resourceOperations")))
+        return bool(announced)
 
     @property
     def file_operations(self) -> frozenset[str]:
