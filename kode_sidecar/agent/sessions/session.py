@@ -99,6 +99,7 @@ class Session:
         self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
         activity = ActivityLog(services.log, clock, self.id, self._provider)
         self.stream = SessionStream(records, services.editor, clock, opened.history, activity)
+        self.called = services.call_verb
         self.commands = BackgroundCommands(services.clock.timestamp, self.stream)
         self.change_sets = ChangeSets(
             session_id=self.id,

@@ -161,6 +161,7 @@ class Chats:
         chat = self._all[session.id]
         running = session.active_turn_id
         if running is not None:
+            call = call or await session.called(blocks)
             reported = (*blocks, *([text_block(call.text)] if call is not None else ()))
             steer = TurnSteerParams(session_id=session.id, turn_id=running, input=reported)
             (await session.steer(steer))()

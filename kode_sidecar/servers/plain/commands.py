@@ -21,7 +21,7 @@ from kode_sidecar.servers.plain.chats import Chats
 from kode_sidecar.servers.plain.editor import PlainEditor
 from kode_sidecar.servers.plain.messages import Messages
 from kode_sidecar.servers.plain.pending_hunks import PendingHunk, PendingHunks
-from kode_sidecar.servers.plain.selections import called, selection, text_block
+from kode_sidecar.servers.plain.selections import selection, text_block
 from kode_sidecar.servers.plain.texts import Texts
 
 if TYPE_CHECKING:  # loaded with the agent
@@ -106,18 +106,15 @@ class PlainCommands:
     async def _verb(self, arguments: Arguments) -> None:
         name, _, more = _words(arguments).partition(" ")
         verbs = await self._verbs()
-        verb = next((one for one in verbs if one.name == name), None)
-        if verb is None:
+        if name not in [one.name for one in verbs]:
             names = ", ".join(one.name for one in verbs)
             raise KodeError("InvalidParams", f"There is no verb {name!r}; there are {names}.")
         more = "\n\n".join(filter(None, [more, *map(_problem, arguments)]))
         place = _place(arguments)
         where = f"({_where(place)})" if place else ""
         shown = " ".join(filter(None, [f"/{name}", where, more]))
-        # By its name where it holds for the turn: with an agent, a mode or a model of its own.
-        by_name = verb.agent or verb.mode or verb.model or verb.effort
-        text = f"/{name} {more}".rstrip() if by_name else called(verb, more)
-        await self._chats.prompt([text_block(text), *self._selected(place)], shown)
+        called = text_block(f"/{name} {more}".rstrip())
+        await self._chats.prompt([called, *self._selected(place)], shown)
 
     async def _send(self, arguments: Arguments) -> None:
         await self._chats.send(_words(arguments) or None)

@@ -2,22 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kode_sidecar.core.domain.change_set import Range
 from kode_sidecar.core.domain.message import PromptBlock, ResourceBlock, TextBlock
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.infrastructure.workspace.document import Document
 
-if TYPE_CHECKING:  # loaded with the agent
-    from kode_sidecar.agent.verbs.verb_file import Verb
-
 _DEFINITION = re.compile(
     r"\s*(?:[\w<>\[\],]+ )*(?:def|class|func|function|fn|impl|struct|interface|enum|sub|method|"
     r"public|private|protected|static|export|module|trait)\b"
 )
 _AROUND = 15
-_ARGUMENTS = "$ARGUMENTS"
 
 
 def selection(document: Document, span: Range) -> PromptBlock:
@@ -68,10 +63,3 @@ def _indent(line: str) -> int:
 def shown_prompt(text: str) -> str:
     """Return a prompt as a chat document shows it: headings in it are no headings there."""
     return "".join(f"\\{line}" if line.startswith("#") else line for line in split_lines(text))
-
-
-def called(verb: "Verb", arguments: str) -> str:
-    """Return the prompt of a verb with what the user has added to it."""
-    if _ARGUMENTS in verb.body:
-        return verb.body.replace(_ARGUMENTS, arguments)
-    return f"{verb.body}\n\n{arguments}" if arguments else verb.body
