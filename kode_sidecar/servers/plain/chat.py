@@ -132,7 +132,7 @@ class Chat:
         self.turn_id = None
         self._roles.clear()
         self._blocks.clear()
-        if event.error is not None:
+        if event.error is not None and event.error.message not in self._answer:
             self.document.add(f"**{one_line(event.error.message)}**\n\n")
         elif event.stop_reason == "cancelled":
             self.document.add(f"*{self._texts('stopped')}*\n\n")

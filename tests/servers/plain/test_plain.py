@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.servers.plain.stock_client import BARE, stock_client
-from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.files import write
+from tests.support.model_script import answer, failure, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS
 
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 3\n"
@@ -164,6 +165,29 @@ async def test_a_turn_is_stopped(tmp_path: Path) -> None:
         await stock.until(lambda: stock.said("Nothing is running"))
 
 
+async def test_a_verb_is_filled_in_as_in_every_editor(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    body = "Swap $1 for ${input:new}, as @a.py does.\n"
+    first = answer(text("Long "), hold("more"), text("story."))
+    script = [first, answer(text("Swapped.")), answer(text("Again."))]
+    async with stock_client(script, roots=[file.parent]) as stock:
+        write(stock.world.home, {"commands/swap.md": body})
+        await stock.run("kode.ask", "begin")
+        await stock.until(lambda: stock.chat_has("Long"))
+        await stock.run("kode.verb", "swap", "one", "two")
+        (journal,) = stock.world.home.glob("conversations/*/journal.jsonl")
+        while b"turn.steered" not in journal.read_bytes():
+            await stock.world.client.request("kode/ping", {}, HANG_SECONDS)
+        stock.world.model.release("more")
+        await stock.until(lambda: stock.chat_has("Swapped.\n\n## You"))
+        steered = str(stock.world.asked()["messages"][-1]["content"])
+        assert "Swap one for one two, as @a.py does." in steered
+        assert "def two()" in steered
+        await stock.run("kode.verb", "swap 三")
+        await stock.until(lambda: stock.chat_has("Again."))
+        assert "Swap 三 for 三" in str(stock.world.asked()["messages"])
+
+
 async def test_a_comment_asks_only_when_chosen(tmp_path: Path) -> None:
     file = project(tmp_path)
     script = [answer(text("Yes."))]
@@ -221,3 +245,14 @@ async def test_failures_are_messages(tmp_path: Path) -> None:
         await stock.until(lambda: stock.said("No edit waits"))
         await stock.run("kode.undo")
         await stock.until(lambda: stock.said("No edit of kode is applied"))
+
+
+async def test_what_went_wrong_stands_once_in_the_chat(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    async with stock_client(
+        [failure(400, "invalid_request_error", "no such thing")], roots=[file.parent]
+    ) as stock:
+        await stock.run("kode.ask", "hello")
+        await stock.until(lambda: stock.said("no such thing"))
+        await stock.until(lambda: stock.chat().text.endswith("## You\n\n"))
+        assert stock.chat().text.count("no such thing") == 1
