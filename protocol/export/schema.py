@@ -19,6 +19,7 @@ from protocol.export.wire_types import (
     Choice,
     ListOf,
     OneOf,
+    Open,
     Ref,
     Scalar,
     Shape,
@@ -30,6 +31,8 @@ Json = dict[str, Any]
 
 _ABOUT = (
     "The types of kode/* messages. Members that are not listed may come and are to be ignored. "
+    "Every object has room for `_meta`. Words that the server sends are open: `unknown:` says "
+    "what to take one for that is not listed. "
     "`x-kode` says which types a method has, and lists the errors and the notices."
 )
 
@@ -97,6 +100,7 @@ def _object(struct: WireStruct) -> Json:
             properties[field.name] |= {"default": field.default}
         if field.required:
             required.append(field.name)
+    properties["_meta"] = {"type": "object"}
     described: Json = {"description": struct.doc} if struct.doc else {}
     schema: Json = described | {"type": "object", "properties": properties}
     return schema | {"required": required} if required else schema
@@ -112,6 +116,9 @@ def _schema(shape: Shape) -> Json:
             return {"type": "string", "enum": list(values)}
         case Ref(name):
             return _ref(name)
+        case Open(known, nearest):
+            open_words = {"anyOf": [_schema(known), {"type": "string"}]}
+            return open_words | {"description": f"unknown: {nearest}"}
         case ListOf(item):
             return {"type": "array", "items": _schema(item)}
         case OneOf(options):

@@ -34,6 +34,7 @@ from kode_sidecar.core.protocol.process import UsageKey
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import SegmentOrigin
 from kode_sidecar.errors import ERRORS
+from protocol.export.open_words import NEAREST
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,28 @@ class OneOf:
     options: tuple["Shape", ...]
 
 
-Shape = Scalar | Choice | Ref | ListOf | OneOf
+@dataclass(frozen=True)
+class Open:
+    """A word of `known`, or one to come: a reader takes that for `nearest`."""
+
+    known: Choice | Ref
+    nearest: str
+
+
+Shape = Scalar | Choice | Ref | ListOf | OneOf | Open
+
+
+def nearest_of(shape: Shape) -> str | None:
+    """What an unknown word in the shape is taken for; None where there are no open ones."""
+    match shape:
+        case Open(_, nearest):
+            return nearest
+        case ListOf(item):
+            return nearest_of(item)
+        case OneOf(options):
+            return next(filter(None, map(nearest_of, options)), None)
+        case _:
+            return None
 
 
 @dataclass(frozen=True)
@@ -82,7 +104,7 @@ class WireField:
 
 @dataclass(frozen=True)
 class WireStruct:
-    """A JSON object. `tag` is the value of its `type`.
+    """A JSON object, with room for `_meta`. `tag` is the value of its `type`.
 
     `inherited` are the fields of `base`; a base itself never travels.
     """
@@ -133,6 +155,7 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     "ResultContent": (message.ResultContent, "What a tool result may hold."),
     "Role": (message.Role, "Who speaks; `tool` messages hold the results of tool calls."),
     "ResultStatus": (message.ResultStatus, "How a tool call ended."),
+    "Attention": (event_parts.Attention, "Why the user is wanted."),
     "Event": (agent_event.Event, "What happens in a session. Ignore types you do not know."),
     "StopReason": (
         agent_event.StopReason,
@@ -168,12 +191,13 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     "UsageKey": (UsageKey, "What a sum of usage may be about."),
     "DecideAction": (DecideAction, "`replace` accepts with another text."),
 }
+_ERROR_CODE = Open(Ref("ErrorCode"), NEAREST["ErrorCode"])
 # Texts in Python, for what is on disk may be of another version; their values stand in a table.
 _CODES = {
-    ("Notice", "code"): Ref("NoticeCode"),
-    ("ErrorInfo", "code"): Ref("ErrorCode"),
-    ("UnsupportedVersionInfo", "code"): Ref("ErrorCode"),
-    ("ModelWaiting", "code"): Ref("ErrorCode"),
+    ("Notice", "code"): Open(Ref("NoticeCode"), NEAREST["NoticeCode"]),
+    ("ErrorInfo", "code"): _ERROR_CODE,
+    ("UnsupportedVersionInfo", "code"): _ERROR_CODE,
+    ("ModelWaiting", "code"): _ERROR_CODE,
 }
 # What no method of the table has.
 _RECEIVED_ELSEWHERE: tuple[type[Struct], ...] = (KodeInitializeOptions,)
@@ -237,7 +261,7 @@ def _reach(annotation: Any, found: dict[type[Struct], None]) -> None:
 
 def _struct(cls: type[Struct], wire_names: dict[str, str], *, sent_only: bool) -> WireStruct:
     config = cls.__struct_config__
-    make = partial(_field, sent_only=sent_only, omits=config.omit_defaults)
+    make = partial(_field, cls.__name__, sent_only=sent_only, omits=config.omit_defaults)
     reported = (make(info) for info in fields(cls))
     codes = {name: shape for (owner, name), shape in _CODES.items() if owner == cls.__name__}
     made = tuple(replace(one, shape=codes.get(one.name, one.shape)) for one in reported)
@@ -256,7 +280,22 @@ def _struct(cls: type[Struct], wire_names: dict[str, str], *, sent_only: bool) -
     )
 
 
-def _field(info: FieldInfo, *, sent_only: bool, omits: bool) -> WireField:
+def _opened(shape: Shape, owner: str, field: str) -> Shape:
+    """The shape with its words open. Raises KeyError for one that `NEAREST` does not have."""
+    match shape:
+        case Choice():
+            return Open(shape, NEAREST[f"{owner}.{field}"])
+        case Ref(name) if name in NEAREST:
+            return Open(shape, NEAREST[name])
+        case ListOf(item):
+            return ListOf(_opened(item, owner, field))
+        case OneOf(options):
+            return OneOf(tuple(_opened(option, owner, field) for option in options))
+        case _:
+            return shape
+
+
+def _field(owner: str, info: FieldInfo, *, sent_only: bool, omits: bool) -> WireField:
     """What only the server sends is always there unless it leaves out defaults, null included.
 
     msgspec never leaves out what a factory of ours made.
@@ -267,6 +306,8 @@ def _field(info: FieldInfo, *, sent_only: bool, omits: bool) -> WireField:
         dropped.add(NoneType)
     kept = tuple(part for part in parts if part not in dropped)
     shape = _shape(kept[0] if len(kept) == 1 else Union[kept])  # noqa: UP007 (made at run time)
+    if sent_only:
+        shape = _opened(shape, owner, info.encode_name)
     made = info.default_factory not in (NODEFAULT, dict, list)
     always = sent_only and (made or not omits) and UnsetType not in parts
     required = info.required or always

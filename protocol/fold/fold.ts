@@ -6,7 +6,7 @@ import type * as kode from "../kode";
 export type FoldedBlock = { id: string; messageId: string; block: kode.Block; open: boolean; text: string; points: number };
 export type FoldedMessage = Omit<kode.Message, "content" | "sessionId"> & { blocks: string[]; complete: boolean };
 export type FoldedHunk = kode.HunkView & { changeSetId: string; turnId: string; uri: string; path: string; eol: string };
-export type FoldedChangeSet = { id: string; turnId: string; state: kode.ChangeSetState; hunks: string[] };
+export type FoldedChangeSet = { id: string; turnId: string; state: kode.ChangeSetView["state"]; hunks: string[] };
 type Sent = Partial<kode.Message> & { type?: string; seq?: number; ts?: string; turnId?: string; messageId?: string };
 type Events = { [T in kode.Event["type"]]: Extract<kode.Event, { type: T }> };
 export const NOTHING_USED: kode.Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
@@ -51,7 +51,7 @@ export class Fold {
 
   /** Take a change set: of an event, a snapshot, or `kode/changeSet/get`. */
   changeSet({ changeSetId, turnId = "", state, files = [] }: kode.ChangeSetView | kode.ChangeSetUpdated): void {
-    const known = this.changeSets.get(changeSetId) ?? { id: changeSetId, turnId, state, hunks: [] };
+    const known: FoldedChangeSet = this.changeSets.get(changeSetId) ?? { id: changeSetId, turnId, state, hunks: [] };
     this.changeSets.set(changeSetId, Object.assign(known, { state }));
     for (const { uri, path, hunks, base } of files)
       for (const hunk of hunks) {

@@ -180,6 +180,24 @@ def test_unknown_methods() -> None:
         assert process.ping(1) == 1
 
 
+@pytest.mark.program
+def test_names_that_begin_with_an_underscore_are_the_clients_own() -> None:
+    own = {"_meta": {"mine": 1}, "_mine": 5, "delivery": {"_mine": 6}}
+    misspelled = {"capabilites": {}}
+    with StdioProcess(SERVE) as process:
+        process.start(initializationOptions={"kode": own | misspelled})
+        logged = process.next()
+        process.send(notification("_mine/happened", {"_meta": 1}))
+        assert process.call("_mine/ask", {})["error"]["code"] == -32601
+        assert process.call("kode/session/list", {"_meta": {"mine": 1}})["result"]
+        process.close_stdin()
+        process.rest()
+    assert logged["method"] == "window/logMessage"
+    assert ".kode.capabilites` is not known here" in logged["params"]["message"]
+    assert b"_mine" not in process.stderr
+    assert b"_meta" not in process.stderr
+
+
 def test_broken_document_sync_is_told() -> None:
     with StdioProcess() as process:
         process.start()

@@ -63,7 +63,10 @@ def check_options(options: object) -> None:
 
 
 def unknown_members(options: object) -> list[str]:
-    """Return the paths of unknown members, which are ignored: misspelled, or from the future."""
+    """Return the paths of unknown members, which are ignored: misspelled, or from the future.
+
+    Names that begin with `_` are the client's own.
+    """
     return list(_unknown(options, _OPTIONS, PATH))
 
 
@@ -71,9 +74,9 @@ def _unknown(value: object, shape: Shape, path: str) -> Iterator[str]:
     if isinstance(shape, dict):
         for name, member in as_object(value).items():
             known = shape.get(name)
-            if known is None:
+            if known is None and not name.startswith("_"):
                 yield f"{path}.{name}"
-            else:
+            elif known is not None:
                 yield from _unknown(member, known, f"{path}.{name}")
 
 

@@ -5,6 +5,18 @@ from typing import Any, Literal
 
 Direction = Literal["client_to_server", "server_to_client"]
 Kind = Literal["request", "notification"]
+Stability = Literal["stable", "experimental"]
+
+STABLE = frozenset(
+    f"kode/{name}"
+    for name in (
+        *("session/new", "session/list", "session/attach", "session/detach"),
+        *("turn/start", "turn/cancel", "turn/steer", "changeSet/decide", "changeSet/undo"),
+        *("event", "delta", "permission/request"),
+    )
+)
+"""The core that every client of this major version can rely on; the rest may change in a minor one.
+"""
 
 
 @dataclass(frozen=True)
@@ -18,8 +30,11 @@ class Method:
     errors: tuple[str, ...] = ()
     direction: Direction = "client_to_server"
     since: str = "0.9"
-    stability: Literal["stable", "experimental"] = "stable"
 
     @property
     def kind(self) -> Kind:
         return "notification" if self.result is None else "request"
+
+    @property
+    def stability(self) -> Stability:
+        return "stable" if self.name in STABLE else "experimental"

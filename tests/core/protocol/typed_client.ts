@@ -9,6 +9,8 @@ import type {
   KodeNotifications,
   KodeRequests,
   KodeServerRequests,
+  Mode,
+  Unknown,
 } from "../../../protocol/kode.js";
 
 declare function request<M extends keyof KodeRequests>(
@@ -151,6 +153,14 @@ void request("kode/memory/list", { state: "candidate" }).then(({ memories, mode 
 
 export const active: KodeErrors["TurnActive"] = -33003;
 export const state: HunkState = "superseded";
+
+// What the server sends may be a word to come; what a client sends may not.
+void request("kode/session/new", { _meta: { mine: 1 } }).then(({ session }) => {
+  const mode: Mode | Unknown = session.mode;
+  const shown = mode === "auto" ? "at once" : mode;
+  // @ts-expect-error a word to come is not one that this server takes
+  void request("kode/session/new", { title: shown, mode: session.mode });
+});
 
 // @ts-expect-error there is no such method
 void request("kode/session/newer", {});

@@ -136,8 +136,10 @@ class ToolView implements BlockView {
     const result = this.result();
     const status = result ? (result.status ?? (result.isError ? "error" : "ok")) : "running";
     this.card.dataset.status = status;
-    setText(this.state, { ok: "✓", error: "!", denied: "⊘", cancelled: "–", running: "" }[status] ?? "");
-    this.state.setAttribute("aria-label", { ok: t("done"), error: t("failed"), denied: t("denied"), cancelled: t("cancelled"), running: t("running") }[status] ?? "");
+    const signs: Record<string, string> = { ok: "✓", error: "!", denied: "⊘", cancelled: "–", running: "" };
+    setText(this.state, signs[status] ?? "!");
+    const labels: Record<string, string> = { ok: t("done"), error: t("failed"), denied: t("denied"), cancelled: t("cancelled"), running: t("running") };
+    this.state.setAttribute("aria-label", labels[status] ?? t("failed"));
     const progress = this.fold.progress.get(block.toolUseId);
     const doing = progress && !result ? [progress.message, progress.total ? `${progress.completed ?? 0}/${progress.total}` : ""].filter(Boolean).join(" ") : "";
     const runs = block.kind === "run";
