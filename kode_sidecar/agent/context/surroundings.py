@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.agent.context.agents import AgentProfile
+from kode_sidecar.agent.context.project_notes import REVIEW_FILE, one_line
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.agent.context.skills import skill_index
-from kode_sidecar.agent.context.system_prompt import FILE, Surroundings, one_line, project_notes
+from kode_sidecar.agent.context.system_prompt import Surroundings, project_notes
 from kode_sidecar.core.domain.message import Message
 
 SURROUNDINGS = "surroundings"
@@ -72,7 +73,7 @@ def prompt_parts(
     if agent.instructions:
         parts["instructions"] = PromptPart(_digest(agent.instructions), agent.instructions)
     for note in surroundings.notes:
-        what = "the notes" if note.file == FILE else note.file
+        what = note.file if note.file == REVIEW_FILE else "the notes"
         name = f"{what} of {one_line(note.root)}"
         parts[name] = PromptPart(_digest(note.text), project_notes(prompts, note))
     if surroundings.skills and "load_skill" in agent.tools:

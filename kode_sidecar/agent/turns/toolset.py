@@ -198,7 +198,7 @@ class Toolbox:
 
     `servers` gives the tools of the user's MCP servers; `plan` mode has none of them. `language` is
     what the editor's language servers can be asked. `readers` and `doubters` are the scouts of
-    reviews, which read changes with `git`.
+    reviews, which read changes with `git`. `around` a session makes what wraps its own tools.
     """
 
     workspace: Workspace
@@ -211,6 +211,7 @@ class Toolbox:
     skills: SkillLibrary
     memory: Memory | None
     memory_scope: Callable[[About], str]
+    around: Callable[[ToolScope], Callable[[Tool], Tool]]
     servers: Callable[[ToolScope], Sequence[Tool]] = lambda _: ()
     language: LanguageServers = field(default_factory=LanguageServers)
     commands: CommandSetup | None = None
@@ -223,14 +224,14 @@ class Toolbox:
         there is nothing for is not offered; skills are those that the turn's system prompt lists,
         which is made before.
         """
-        make = self._maker(scope)
+        make, around = self._maker(scope), self.around(scope)
         made: dict[ToolName, Tool] = {}
 
         def offer(agent: AgentProfile, mode: Mode) -> Sequence[Tool]:
             tools = [tool for name in agent.tools if self._has(tool := TOOL_BY_NAME[name], mode)]
             for tool in tools:
                 if tool.name not in made:
-                    made[tool.name] = make(tool.name)
+                    made[tool.name] = around(make(tool.name))
             own = tuple([made[tool.name] for tool in tools])
             return own if mode == "plan" else (*own, *self.servers(scope))
 

@@ -16,14 +16,10 @@ from kode_sidecar.agent.context.agents import (
     AgentProfile,
 )
 from kode_sidecar.agent.context.compaction import compaction_texts
+from kode_sidecar.agent.context.project_notes import REVIEW_FILE, NotesOnTheWay, ProjectNotes
 from kode_sidecar.agent.context.reminders import editor_note, koding_note
 from kode_sidecar.agent.context.surroundings import SystemPrompt, prompt_parts
-from kode_sidecar.agent.context.system_prompt import (
-    REVIEW_FILE,
-    ProjectNotes,
-    Surroundings,
-    system_prompt,
-)
+from kode_sidecar.agent.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import NewSession, OpenedSession
 from kode_sidecar.agent.event_log.editor_port import EditorPort
@@ -97,7 +93,7 @@ class Agent(JobAgent):
         self._editor_context = editor_context
         self.workspace.looked_at = lambda: editor_context().uri
         self._notes = ProjectNotes(self.workspace, live.trusted)
-        self._review_notes = ProjectNotes(self.workspace, live.trusted, REVIEW_FILE)
+        self._review_notes = ProjectNotes(self.workspace, live.trusted, (REVIEW_FILE,))
         spending = SpendingToday(settings.storage_root, self._clock)
         self._budgets = Budgets(self._budgeted, user_budget(settings.budget), spending.date)
         self._with_servers: dict[str, bool] = {}
@@ -199,6 +195,7 @@ class Agent(JobAgent):
             commands=self._commands,
             web=self._session_web(),
             servers=partial(self._server_tools, questions),
+            around=self._notes_around,
             language=self._language,
             questions=questions,
             scouts=self._scouts(new_id, SCOUT),
@@ -206,6 +203,10 @@ class Agent(JobAgent):
             doubters=self._scouts(new_id, REVIEW_DOUBTER),
             git=GitProgram(os.environ, self._environment.found),
         )
+
+    def _notes_around(self, scope: ToolScope) -> Callable[[Tool], Tool]:
+        """Return what adds the notes of folders to the results of a session's tools."""
+        return NotesOnTheWay(self._notes, self._prompts, lambda: scope.turn().shown).around
 
     def _scouts(self, new_id: NewId, agent: AgentProfile) -> ScoutServices:
         return ScoutServices(

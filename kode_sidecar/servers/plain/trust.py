@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kode_sidecar.agent.context.project_notes import NOTE_FILES
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.plain.editor import PlainEditor
 from kode_sidecar.servers.plain.texts import Texts
 
-_MATTERS = ("AGENTS.md", ".agents", ".kode", "CLAUDE.md")
+_MATTERS = (*NOTE_FILES, ".agents", ".kode")
 """What is read from a trusted folder only; without any of it there is nothing to ask."""
 
 

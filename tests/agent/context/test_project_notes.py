@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.agent.context.system_prompt import MAX_CHARS, ProjectNotes
+from kode_sidecar.agent.context.project_notes import (
+    MAX_CHARS,
+    MAX_CHARS_BELOW,
+    NOTE_FILES,
+    ProjectNotes,
+)
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 
@@ -75,3 +80,31 @@ def test_what_is_large_is_cut_and_what_is_no_plain_file_is_absent(
         "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIE" * 12, "utf-8"
     )
     assert notes(folders).read() == ()
+
+
+def test_its_own_notes_come_before_those_for_other_assistants(folders: list[Path]) -> None:
+    (folders[0] / ".github").mkdir()
+    for number, name in enumerate(reversed(NOTE_FILES)):
+        (folders[0] / name).write_text(f"number {number}", "utf-8")
+        (found,) = notes(folders).read()
+        assert (found.file, found.text) == (name, f"number {number}")
+    (folders[0] / "AGENTS.override.md").write_text(" \n", "utf-8")
+    assert notes(folders).read()[0].file == "AGENTS.md", "an empty file says nothing"
+
+
+def test_on_the_way_to_a_file_the_nearest_notes_come_last(folders: list[Path]) -> None:
+    inner = folders[0] / "src" / "inner"
+    inner.mkdir(parents=True)
+    (folders[0] / "AGENTS.md").write_text("Notes of the root.", "utf-8")
+    (inner.parent / "CLAUDE.md").write_text("Notes of src.", "utf-8")
+    (inner / "AGENTS.md").write_text("y" * (MAX_CHARS_BELOW + 1), "utf-8")
+    (inner / "a.py").write_text("a", "utf-8")
+    cut = f"[cut after {MAX_CHARS_BELOW} of {MAX_CHARS_BELOW + 1} characters]"
+    reader = notes(folders)
+    for path in ("src/inner/a.py", "src/inner/new.py", str(inner)):
+        outer, nearest = reader.on_the_way(path)
+        assert (outer.file, outer.text) == ("CLAUDE.md", "Notes of src.")
+        assert nearest.text == f"{'y' * MAX_CHARS_BELOW}\n{cut}"
+    for path in (".", "../x", "/etc/passwd", "src/\0", str(folders[1])):
+        assert list(reader.on_the_way(path)) == [], path
+    assert list(notes(folders, trusted=False).on_the_way("src/inner/a.py")) == []
