@@ -21,7 +21,7 @@ ROWS = {
         ("settings",),
         ("domain",),
         ("text",),
-        ("whole_files", "real_path"),
+        ("whole_files", "real_path", "timer_context"),
     ),
     "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (

@@ -1,15 +1,14 @@
 """The output of a command as text: as it grows for the user, and at its end for the model."""
 
-import asyncio
 import codecs
 import hashlib
 import locale
 import re
 from collections.abc import Callable
-from types import TracebackType
 
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.core.timer_context import TimerContext
 from kode_sidecar.infrastructure.commands.command import CommandEnd, CommandLimits
 
 EVERY_SECONDS = 0.1
@@ -28,7 +27,7 @@ def plain_lines(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
 
 
-class LiveOutput:
+class LiveOutput(TimerContext):
     """Shows the output of a running command as it grows; leaving the `with` block stops it.
 
     `grow` gets each piece of text once. Of a flood it gets the newest part, with a line that says
@@ -42,27 +41,13 @@ class LiveOutput:
         self._waiting = ""
         self._in_line = False
         self._shown = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> "LiveOutput":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
     def __call__(self, output: bytes) -> None:
         """Take the next piece of output."""
         self._waiting += self._decode(output)
         if self._timer is None and output:
             often = self._shown < _OFTEN_CHARS
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(EVERY_SECONDS if often else SELDOM_SECONDS, self._show)
+            self._call_later(EVERY_SECONDS if often else SELDOM_SECONDS, self._show)
 
     def _show(self) -> None:
         self._timer = None

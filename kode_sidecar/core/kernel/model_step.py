@@ -4,7 +4,6 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from types import TracebackType
 
 import msgspec
 
@@ -28,6 +27,7 @@ from kode_sidecar.core.kernel.contracts import (
     TurnScope,
 )
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
+from kode_sidecar.core.timer_context import TimerContext
 
 
 class ModelStep:
@@ -144,7 +144,7 @@ class ModelStep:
         self._emit(message_completed(message, self._scope.turn_id))
 
 
-class _SilenceWatch:
+class _SilenceWatch(TimerContext):
     """Emits `ModelWaiting` every `every` seconds while the model is silent.
 
     Use with `with`. Time counts only between `wait` and `received`: a slow consumer of the answer
@@ -158,42 +158,27 @@ class _SilenceWatch:
         self._emit = emit
         self._since: float | None = None
         self._reported_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> "_SilenceWatch":
-        self._check_in(self._every)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
     def wait(self, unsent: float = 0.0) -> None:
         """Start to count the silence: the next batch is awaited, asked for in `unsent` seconds."""
         self._since = self._reported_at = self._now() + unsent
+        if self._timer is None:
+            self._call_later(self._every, self._check)
 
     def received(self) -> None:
         """Stop counting: a batch has arrived."""
         self._since = None
 
-    def _check_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
-
     def _check(self) -> None:
         if self._since is None:
-            self._check_in(self._every)
+            self._call_later(self._every, self._check)
             return
         now = self._now()
         left = self._reported_at + self._every - now
         if left <= 0:
             self._reported_at, left = now, self._every
             self._report(now - self._since)
-        self._check_in(min(left, self._every))
+        self._call_later(min(left, self._every), self._check)
 
     def _report(self, seconds: float) -> None:
         self._emit(

@@ -3,18 +3,17 @@
 It stands alone because a server may send a note with every byte, and each one becomes an event.
 """
 
-import asyncio
 from collections.abc import Callable
-from types import TracebackType
 
 from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.core.timer_context import TimerContext
 
 EVERY_SECONDS = 0.1
 _NOTE_CHARS = 200
 _MOST_STEPS = 2**53
 
 
-class NewestProgress:
+class NewestProgress(TimerContext):
     """Reports a note at once if none was reported lately; else the newest one a moment later.
 
     Leaving the `with` block drops what was not reported: the result says more.
@@ -23,19 +22,6 @@ class NewestProgress:
     def __init__(self, report: Callable[[str, int | None, int | None], None]) -> None:
         self._report = report
         self._newest: tuple[str, float | None, float | None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> "NewestProgress":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
     def __call__(self, message: str, done: float | None, total: float | None) -> None:
         """Take a note."""
@@ -48,7 +34,7 @@ class NewestProgress:
         if self._newest is None:
             return
         (message, done, total), self._newest = self._newest, None
-        self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._report_newest)
+        self._call_later(EVERY_SECONDS, self._report_newest)
         text = cut_line(one_line(without_controls(message)), _NOTE_CHARS)
         if done is None or total is None or not (0 <= done <= _MOST_STEPS >= total > 0):
             self._report(text, None, None)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
-from types import TracebackType
 
 from msgspec import Struct
 
@@ -106,10 +105,5 @@ class BlockingModels:
     def __enter__(self) -> "BlockingModels":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
