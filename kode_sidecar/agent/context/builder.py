@@ -8,12 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from kode_sidecar.agent.context.compaction import after_summary
-from kode_sidecar.agent.context.refused import without_refused
-from kode_sidecar.agent.context.user_edits import (
+from kode_sidecar.agent.context.left_out import (
     in_force,
     only_pinned,
     pinned_on,
     without_left_out,
+    without_refused,
 )
 from kode_sidecar.core.domain.context_edits import NO_EDITS, ContextEdits
 from kode_sidecar.core.domain.event_parts import Effort

@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kode_sidecar.agent.context.left_out import in_force, only_pinned
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.agent.context.token_count import message_weight
-from kode_sidecar.agent.context.user_edits import in_force, only_pinned
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.message import (
     KEEPS,

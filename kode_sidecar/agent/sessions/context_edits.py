@@ -1,6 +1,6 @@
 """Check the user's context edits against the conversation, and combine them."""
 
-from kode_sidecar.agent.context.user_edits import in_force
+from kode_sidecar.agent.context.left_out import in_force
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.protocol.turn import ContextEditParams, ContextUndoCompactionParams

@@ -11,9 +11,8 @@ import msgspec
 from kode_sidecar.agent.context.builder import PromptContext, shown_messages
 from kode_sidecar.agent.context.compaction import is_undone
 from kode_sidecar.agent.context.fitting import Fitted
-from kode_sidecar.agent.context.refused import leaves_out
+from kode_sidecar.agent.context.left_out import leaves_out, pinned_on, without_results
 from kode_sidecar.agent.context.surroundings import SURROUNDINGS, changes, known_states
-from kode_sidecar.agent.context.user_edits import pinned_on, without_results
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.tools.background import BackgroundCommands

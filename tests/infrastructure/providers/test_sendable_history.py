@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kode_sidecar.agent.context.builder import normalize_messages_for_api
-from kode_sidecar.agent.context.refused import leaves_out
+from kode_sidecar.agent.context.left_out import leaves_out
 from kode_sidecar.core.domain.error_info import UNNAMED, ErrorInfo, refused_content
 from kode_sidecar.core.domain.message import (
     REFUSED,
