@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-TYPE_CHECKING = False  # that of `typing` costs what the front door has no time for
+TYPE_CHECKING = False  # that of `typing` costs time that the handshake does not have
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,4 +1,4 @@
-"""Entry point of the process. Serving starts in `boot.front_door`, before any heavy import."""
+"""Entry point of the process. Serving starts in `boot.stdio_handshake`, before any heavy import."""
 
 import os
 import sys
@@ -77,9 +77,9 @@ def serve(
     to the model then go to the file `requests`. With `grease` a recording also holds members and
     events that clients do not know, and must ignore.
     """
-    from kode_sidecar.servers.boot import front_door
+    from kode_sidecar.servers.boot import stdio_handshake
 
-    handover = front_door.open_door()
+    handover = stdio_handshake.shake_hands()
     if isinstance(handover, int):
         return handover
     from kode_sidecar.servers.boot.app import run_server
@@ -98,9 +98,9 @@ def acp_options(words: list[str]) -> tuple[str | None, bool] | None:
 
 def serve_acp(env_file: str | None, trusted: bool) -> int:
     """Serve the Agent Client Protocol on stdin and stdout until the client leaves."""
-    from kode_sidecar.servers.boot import front_door
+    from kode_sidecar.servers.boot import stdio_handshake
 
-    handover = front_door.open_door(front_door.ACP)
+    handover = stdio_handshake.shake_hands(stdio_handshake.ACP)
     if isinstance(handover, int):
         return handover
     from kode_sidecar.servers.boot.acp_app import run_acp

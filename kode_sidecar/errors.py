@@ -1,6 +1,6 @@
 """All errors that a user or a plugin author can meet, in one table.
 
-Standard library only and cheap to import: `boot.front_door` answers with it before
+Standard library only and cheap to import: `boot.stdio_handshake` answers with it before
 anything heavy is loaded. `domain.error_info` turns a `KodeError` into its wire form.
 """
 

@@ -42,7 +42,7 @@ def test_all_our_modules_are_in_it_and_the_unused_is_not() -> None:
     assert packages & foreign == set()
 
 
-def test_nothing_of_pyinstallers_runs_before_the_front_door_but_its_importer() -> None:
+def test_nothing_of_pyinstallers_runs_before_the_handshake_but_its_importer() -> None:
     scripts, _ = archive_names()
     assert scripts == ["pyiboot01_bootstrap", "__main__"]
 

@@ -112,7 +112,7 @@ FIRST_LOADED = {
     "__main__",
     "errors",
     "boot",
-    "boot.front_door",
+    "boot.stdio_handshake",
     "boot.unpacked",
     "protocol",
     "protocol.acp_handshake",
@@ -177,7 +177,7 @@ LATE_IMPORTS = {
     ("mcp.server", "kode_sidecar.mcp.http"): "httpx, for servers with an address",
     ("__init__", "kode_sidecar.ide_chat"): "serving imports the package and needs none of it",
     ("__main__", "kode_sidecar.cli.command_line"): "serving needs no command line",
-    ("__main__", "kode_sidecar.boot.front_door"): "commands need no front door",
+    ("__main__", "kode_sidecar.boot.stdio_handshake"): "commands need no handshake",
     ("__main__", "kode_sidecar.boot.app"): "only after `initialize` is answered",
     (
         "__main__",
@@ -321,7 +321,7 @@ def test_rooms_see_only_what_they_may() -> None:
     assert listed(i for i in guarded if i.source.room not in SEEN_ONLY_BY[str(i.room)]) == ""
 
 
-def test_closed_rooms_are_entered_by_their_front_door() -> None:
+def test_closed_packages_are_entered_by_their_entry_points() -> None:
     entering = [i for i in imports() if i.leaves_its_room and i.room in CLOSED_ROOMS]
     assert listed(i for i in entering if not i.by_a_door(DOORS)) == ""
     assert CLOSED_ROOMS - {"settings"} <= {

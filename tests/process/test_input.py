@@ -14,7 +14,7 @@ from kode_sidecar.core.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_
 from kode_sidecar.core.protocol.methods import METHODS
 from kode_sidecar.terminal.client.connection import Call, ConnectionLost, RpcError
 from kode_sidecar.terminal.client.handshake import Handshake
-from tests.stdio.test_front_door import BAD_BODIES, check_error_data
+from tests.stdio.test_stdio_handshake import BAD_BODIES, check_error_data
 from tests.support.fsync_gate import FsyncGate, with_faults
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import BUILT

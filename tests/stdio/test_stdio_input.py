@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.core.protocol.base_protocol import encode_frame
-from tests.stdio.test_front_door import BAD_BODIES, check_error_data
+from tests.stdio.test_stdio_handshake import BAD_BODIES, check_error_data
 from tests.support.program import SERVE
 from tests.support.stdio_process import StdioProcess, frame, notification, ping, request
 

@@ -72,7 +72,7 @@ class _Porch:
             self._connection.pump()
 
     def _begin(self, body: bytes) -> None:
-        """As the front door does it."""
+        """As `boot.stdio_handshake` does it."""
         message = json.loads(body)
         result = initialize_result(message["params"], "0")
         self._outbox.start()

@@ -2,11 +2,11 @@
 
 import sys
 
-from kode_sidecar.servers.boot import front_door
+from kode_sidecar.servers.boot import stdio_handshake
 
 
 def main() -> int:
-    handover = front_door.open_door()
+    handover = stdio_handshake.shake_hands()
     if isinstance(handover, int):
         return handover
     from tests.support.echo_handlers import serve

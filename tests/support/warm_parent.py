@@ -174,7 +174,7 @@ def import_program() -> None:
     import kode_sidecar.servers.boot.acp_app
     import kode_sidecar.servers.boot.agent
     import kode_sidecar.servers.boot.app
-    import kode_sidecar.servers.boot.front_door
+    import kode_sidecar.servers.boot.stdio_handshake
     import kode_sidecar.servers.boot.system
     import kode_sidecar.servers.lsp.language_server  # noqa: F401
 

@@ -21,7 +21,7 @@ from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
 from kode_sidecar.devtools.recording.recording_file import SessionRecording
 from kode_sidecar.errors import INVALID_REQUEST
-from kode_sidecar.servers.boot.front_door import guard_stdio
+from kode_sidecar.servers.boot.stdio_handshake import guard_stdio
 
 Json = dict[str, Any]
 _READ_BYTES = 64 * 1024

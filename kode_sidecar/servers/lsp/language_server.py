@@ -42,7 +42,7 @@ class KodeProtocol(LanguageServerProtocol):
     log: Log
 
     def initialize(self, params: dict[str, Any]) -> None:
-        """Pass pygls the `initialize` that `boot.front_door` has already answered."""
+        """Pass pygls the `initialize` that `boot.stdio_handshake` has already answered."""
         attempts: list[dict[str, Any]] = [params, {"capabilities": {}}]
         for attempt in attempts:
             try:

@@ -1,4 +1,4 @@
-"""Builds the process around a handover from `boot.front_door`, and runs it to its end."""
+"""Builds the process around a handover from `boot.stdio_handshake`, and runs it to its end."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The handshake's types and the front door, which does without them, say the same."""
+"""The handshake's types and `protocol.handshake`, which does without them, say the same."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def test_a_refusal_is_of_its_type() -> None:
     assert data["supportedVersions"] == ["1.0", "0.9"]
 
 
-def test_settings_and_limits_have_the_members_of_the_front_door() -> None:
+def test_settings_and_limits_have_the_members_of_the_handshake() -> None:
     assert wire_names(EditorSettings) == list(EDITOR_SETTINGS)
     assert wire_names(ServerLimits) == list(LIMITS)
 

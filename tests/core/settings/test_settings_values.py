@@ -17,7 +17,7 @@ def load(home: Path, **environ: str) -> LoadedSettings:
     return load_settings({"KODE_HOME": str(home), **environ})
 
 
-def test_the_front_door_and_the_settings_agree_on_an_editors_names() -> None:
+def test_the_handshake_and_the_settings_agree_on_an_editors_names() -> None:
     assert set(EDITOR_SETTINGS) == set(EDITOR_NAMES)
 
 

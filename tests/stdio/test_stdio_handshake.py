@@ -166,7 +166,7 @@ def test_end_of_input_while_the_client_does_not_read() -> None:
 def test_nothing_heavy_is_imported_before_the_answer() -> None:
     script = (
         "import sys\n"
-        "from kode_sidecar.servers.boot import front_door\n"
+        "from kode_sidecar.servers.boot import stdio_handshake\n"
         "heavy = {'asyncio', 'msgspec', 'typing', 'dataclasses', 'threading', 'pygls', 'httpx'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )

@@ -105,7 +105,7 @@ ACP = Greeting(
 )
 
 
-def open_door(greeting: Greeting = LSP) -> Handover | int:
+def shake_hands(greeting: Greeting = LSP) -> Handover | int:
     """Guard the streams and answer until an `initialize` succeeds; return its handover.
 
     Returns the exit code instead if none can come: after `exit`, end of input or lost framing.
