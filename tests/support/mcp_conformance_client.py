@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 
 from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, McpHost, McpTool, ServerConfig
-from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists
 
 Json = dict[str, Any]
 SAMPLES = {"number": 5, "integer": 5, "string": "x", "boolean": True, "array": [], "object": {}}

@@ -8,10 +8,10 @@ from kode_sidecar.infrastructure.mcp.attachments import (
 )
 from kode_sidecar.infrastructure.mcp.config import check_address, user_servers
 from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
-from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.login import kept_login, log_in
 from kode_sidecar.infrastructure.mcp.project import ProjectServers
 from kode_sidecar.infrastructure.mcp.server import Server, ServerReport
+from kode_sidecar.infrastructure.mcp.server_store import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.servers import Servers
 from kode_sidecar.infrastructure.mcp.tools import User, mcp_tools
 

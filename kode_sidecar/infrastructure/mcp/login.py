@@ -12,8 +12,8 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     ServerConfig,
     server_error,
 )
-from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists
 
 Show = Callable[[str], Awaitable[None]]
 """Shows the user an address to open in a browser."""

@@ -23,7 +23,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.foreign import ForeignHttp
 from kode_sidecar.infrastructure.http.response import NetworkError
 from kode_sidecar.infrastructure.mcp.contracts import Json, ServerConfig, server_error
-from kode_sidecar.infrastructure.mcp.kept import Kept
+from kode_sidecar.infrastructure.mcp.server_store import ServerStore
 
 Visit = Callable[[str], Awaitable[str]]
 """Opens an address for the user to agree; returns the address of the browser's redirect back."""
@@ -84,7 +84,7 @@ class Token(Struct, frozen=True, kw_only=True):
     client: Json = {}
 
 
-class TokenFile(Kept[Token]):
+class TokenFile(ServerStore[Token]):
     """Stores the tokens of all servers. Other processes log in and refresh, too."""
 
     def __init__(self, path: Path | None) -> None:

@@ -31,10 +31,10 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     server_error,
 )
 from kode_sidecar.infrastructure.mcp.header_params import are_sound, param_headers
-from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.lists import Lists
 from kode_sidecar.infrastructure.mcp.messages import call_result
 from kode_sidecar.infrastructure.mcp.peer import STATEFUL, Channel, Peer
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists
 from kode_sidecar.infrastructure.mcp.stdio import StdioChannel
 
 State = Literal["idle", "starting", "ready", "failed"]

@@ -17,8 +17,8 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     McpTool,
     ServerConfig,
 )
-from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import Approvals, RememberedLists
 
 _WORD = re.compile(r"\w+")
 MOST_CHARS = 64

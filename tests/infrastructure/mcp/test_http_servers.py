@@ -10,8 +10,8 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
-from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists
 from tests.process.test_mcp import configure, results
 from tests.support.mcp_http_server import BadServer, bad_server
 from tests.support.model_script import answer, text, tool_call

@@ -18,9 +18,9 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.config import user_servers
 from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, TOKENS, McpHost
-from kode_sidecar.infrastructure.mcp.kept import Kept, RememberedLists
 from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists, ServerStore
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS
 
@@ -156,7 +156,7 @@ async def test_a_login_is_agreed_to_once_and_kept(address: str, tmp_path: Path) 
 
 def test_a_file_of_log_ins_in_another_hand_loses_none(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
-    kept = Kept[str](path, str, durable=False)
+    kept = ServerStore[str](path, str, durable=False)
     kept.put("one", "a")
     moved = path.rename(tmp_path / "moved.json")
     path.mkdir()  # cannot be read for a moment, as a file on Windows that is being replaced
@@ -164,4 +164,4 @@ def test_a_file_of_log_ins_in_another_hand_loses_none(tmp_path: Path) -> None:
     path.rmdir()
     moved.rename(path)
     kept.put("two", "b")
-    assert Kept[str](path, str, durable=False).get("one") == "a"
+    assert ServerStore[str](path, str, durable=False).get("one") == "a"

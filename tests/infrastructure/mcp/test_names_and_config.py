@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.config import user_servers
 from kode_sidecar.infrastructure.mcp.event_stream import McpEvent, McpEventDecoder
-from kode_sidecar.infrastructure.mcp.kept import Approvals
 from kode_sidecar.infrastructure.mcp.oauth import Token, TokenFile
 from kode_sidecar.infrastructure.mcp.project import read_servers
+from kode_sidecar.infrastructure.mcp.server_store import Approvals
 from kode_sidecar.infrastructure.mcp.servers import MOST_CHARS, tool_name
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)

@@ -17,8 +17,8 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
-from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.server_store import RememberedLists
 from kode_sidecar.infrastructure.mcp.servers import Servers
 from tests.conftest import FULL, SEED_VARIABLE
 from tests.support.program import ROOT
@@ -215,7 +215,7 @@ async def test_no_server_outlives_a_killed_process(tmp_path: Path, signal_number
     code = (
         "import asyncio, sys, time\n"
         "from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig\n"
-        "from kode_sidecar.infrastructure.mcp.kept import RememberedLists\n"
+        "from kode_sidecar.infrastructure.mcp.server_store import RememberedLists\n"
         "from kode_sidecar.infrastructure.mcp.server import Server\n"
         "async def main():\n"
         "    config = ServerConfig('raw', tuple(sys.argv[1:]))\n"
@@ -250,7 +250,7 @@ async def test_no_server_outlives_a_kill_at_any_moment(batch: int, tmp_path: Pat
     code = (
         "import asyncio, sys, time\n"
         "from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig\n"
-        "from kode_sidecar.infrastructure.mcp.kept import RememberedLists\n"
+        "from kode_sidecar.infrastructure.mcp.server_store import RememberedLists\n"
         "from kode_sidecar.infrastructure.mcp.server import Server\n"
         "async def again():\n"
         "    while True:\n"

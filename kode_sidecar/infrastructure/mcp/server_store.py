@@ -18,7 +18,7 @@ T = TypeVar("T")
 _MOST_BYTES = 4_000_000
 
 
-class Kept(Generic[T]):
+class ServerStore(Generic[T]):
     """Stores one value per server in a file that only the user can read; None: memory only.
 
     Other processes write the file, too. A damaged file counts as empty.
@@ -50,12 +50,12 @@ class Kept(Generic[T]):
         try:
             make_private(self._path.parent)
         except OSError as error:
-            text = f"Nothing can be kept in {self._path}: {error.strerror}."
+            text = f"Nothing can be saved in {self._path}: {error.strerror}."
             raise KodeError("Storage", text) from None
         replace_file(self._path, msgspec.json.encode(self._values), durable=self._durable)
 
 
-class Approvals(Kept[bool]):
+class Approvals(ServerStore[bool]):
     """Stores the user's yes or no to each server of a project.
 
     The fingerprint of such a server covers every word of its entry, and its folder.
