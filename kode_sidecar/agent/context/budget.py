@@ -13,7 +13,7 @@ from math import inf
 import msgspec
 
 from kode_sidecar.core.domain.agent_event import BudgetUpdated, Event, Notice
-from kode_sidecar.core.domain.budget import NEAR, Budget, BudgetScope, Habit, Pot, Prices
+from kode_sidecar.core.domain.budget import NEAR, AnswerRates, Budget, BudgetScope, Prices, Quota
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.event_parts import BudgetUse
 from kode_sidecar.core.domain.message import Cost, Usage
@@ -45,8 +45,8 @@ class BudgetLedger:
     """The limits that the requests of one turn must meet, all of them at once."""
 
     currency: str
-    pots: Mapping[BudgetScope, Pot]
-    habit: Habit
+    quotas: Mapping[BudgetScope, Quota]
+    rates: AnswerRates
     report: Callable[[Event], int]
     turn_id: str = ""
     _near: set[BudgetScope] = field(default_factory=set[BudgetScope])
@@ -54,30 +54,30 @@ class BudgetLedger:
     @property
     def tightest(self) -> BudgetScope:
         """The scope with the least money left."""
-        return min(self.pots, key=lambda scope: self.pots[scope].room)
+        return min(self.quotas, key=lambda scope: self.quotas[scope].room)
 
     @property
     def room(self) -> float:
         """The most that a request may cost."""
-        return self.pots[self.tightest].room
+        return self.quotas[self.tightest].room
 
     def reserve(self, amount: float) -> None:
         """Reserve an amount for a request; a negative one releases it."""
-        for pot in self.pots.values():
-            pot.reserved += amount
+        for quota in self.quotas.values():
+            quota.reserved += amount
 
     def pay(self, amount: float) -> None:
         """Record what a request has cost."""
-        for pot in self.pots.values():
-            pot.spent += amount
+        for quota in self.quotas.values():
+            quota.spent += amount
 
     def announce(self, forecast: float = 0.0, *, last: bool = False, reached: bool = False) -> None:
         """Report the use of the budget; warn once per turn and scope that a limit is near.
 
         `last`: after this request, a similar one will hardly fit.
         """
-        pots = self.pots
-        near: list[BudgetScope] = [one for one in pots if pots[one].share(forecast) >= NEAR]
+        quotas = self.quotas
+        near: list[BudgetScope] = [one for one in quotas if quotas[one].share(forecast) >= NEAR]
         if last and self.tightest not in near:
             near.append(self.tightest)
         state = "reached" if reached else "near" if near else "within"
@@ -87,8 +87,8 @@ class BudgetLedger:
                 currency=self.currency,
                 state=state,
                 uses=tuple(
-                    BudgetUse(scope=scope, limit=pot.limit, spent=pot.spent)
-                    for scope, pot in self.pots.items()
+                    BudgetUse(scope=scope, limit=quota.limit, spent=quota.spent)
+                    for scope, quota in self.quotas.items()
                 ),
                 forecast=forecast,
             )
@@ -99,9 +99,9 @@ class BudgetLedger:
                 self.report(self._warning(scope, forecast))
 
     def _warning(self, scope: BudgetScope, forecast: float) -> Notice:
-        pot = self.pots[scope]
+        quota = self.quotas[scope]
         text = (
-            f"The budget of this {scope} is nearly used up: {pot.spent:.4f} of {pot.limit:g} "
+            f"The budget of this {scope} is nearly used up: {quota.spent:.4f} of {quota.limit:g} "
             f"{self.currency}, and the next request will cost about {forecast:.4f}."
         )
         return Notice(turn_id=self.turn_id, code="BudgetNear", message=text, level="warning")
@@ -115,8 +115,8 @@ class BudgetedModel:
         self._prices = prices
         self._spent_today = spent_today
         self._ledgers: dict[str, BudgetLedger] = {}
-        self._sessions: dict[str, tuple[Pot, Habit]] = {}
-        self._day = Pot(0.0)
+        self._sessions: dict[str, tuple[Quota, AnswerRates]] = {}
+        self._day = Quota(0.0)
         self._date = ""
 
     def missing(self, model: str) -> ErrorInfo | None:
@@ -147,16 +147,16 @@ class BudgetedModel:
         """Apply a budget to the requests of a session; `spent` is its cost so far."""
         if budget is None:
             return
-        pot, habit = self._sessions.setdefault(session_id, (Pot(0.0), Habit()))
+        quota, rates = self._sessions.setdefault(session_id, (Quota(0.0), AnswerRates()))
         known = (cost.amount for cost in spent if cost.currency == budget.currency)
-        pot.spent = max(pot.spent, sum(known))
-        pots: dict[BudgetScope, Pot] = {"turn": Pot(0.0), "session": pot, "day": self._day}
+        quota.spent = max(quota.spent, sum(known))
+        quotas: dict[BudgetScope, Quota] = {"turn": Quota(0.0), "session": quota, "day": self._day}
         limits = budget.limits()
-        kept: dict[BudgetScope, Pot] = {}
+        kept: dict[BudgetScope, Quota] = {}
         for scope, limit in limits.items():
-            kept[scope] = pots[scope]
+            kept[scope] = quotas[scope]
             kept[scope].limit = limit
-        self._ledgers[session_id] = BudgetLedger(budget.currency, kept, habit, report, turn_id)
+        self._ledgers[session_id] = BudgetLedger(budget.currency, kept, rates, report, turn_id)
 
     def sum_up(self, session_id: str) -> None:
         """Report what is spent at the end of a turn."""
@@ -171,7 +171,7 @@ class BudgetedModel:
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """See `ModelClient`; a request that exceeds the budget fails with `BudgetReached`."""
         ledger = self._ledgers.get(request.cache_key)
-        if ledger is None or not ledger.pots:
+        if ledger is None or not ledger.quotas:
             return self._model.stream(request)
         return self._stream_within(request, ledger)
 
@@ -182,7 +182,7 @@ class BudgetedModel:
         if prices is None or prices.currency != ledger.currency:
             yield [ResponseFailed(_unknown(request.model, ledger.currency))]
             return
-        cost = _RequestCost(request, prices, ledger.habit)
+        cost = _RequestCost(request, prices, ledger.rates)
         ledger.announce(
             cost.forecast,
             last=not cost.fits(ledger.room - cost.forecast),
@@ -218,16 +218,16 @@ class BudgetedModel:
 class _RequestCost:
     """What one request may cost, and its cost so far, including failed attempts."""
 
-    def __init__(self, request: ModelRequest, prices: Prices, habit: Habit) -> None:
+    def __init__(self, request: ModelRequest, prices: Prices, rates: AnswerRates) -> None:
         self._prices = prices
-        self._habit = habit
+        self._rates = rates
         size = len(msgspec.json.encode((request.system, request.messages)))
         size += sum(len(msgspec.json.encode(tool.schema)) for tool in request.tools)
         size += sum(len(tool.description) for tool in request.tools)
         self._most = request.prompt_at_most or size
         self._likely = min(request.prompt_likely or size // 4, self._most)
         self._wanted = request.max_tokens or USUAL_ANSWER
-        self.forecast = habit.forecast(self._likely, prices)
+        self.forecast = rates.forecast(self._likely, prices)
         self.max_tokens = self._wanted
         self.so_far = 0.0
         self._started = False
@@ -257,7 +257,7 @@ class _RequestCost:
                 case TextDelta(text) | ThinkingDelta(text) | ToolUseDelta(_, text):
                     self._received += len(text)
                 case UsageReported(usage, cost):
-                    self._habit.learn(usage)
+                    self._rates.learn(usage)
                     self._reported = True
                     self.so_far += cost.amount if cost else self._estimated(usage)
                 case AttemptDropped() | RetryPlanned():
@@ -300,11 +300,12 @@ def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
 
 def _reached(ledger: BudgetLedger) -> ErrorInfo:
     scope = ledger.tightest
-    pot = ledger.pots[scope]
+    quota = ledger.quotas[scope]
     return failure(
         "BudgetReached",
-        f"The budget of this {scope} has no room for another request: {pot.spent:.4f} of "
-        f"{pot.limit:g} {ledger.currency} are spent. Raise `budget` in your config.yaml to go on.",
+        f"The budget of this {scope} has no room for another request: {quota.spent:.4f} of "
+        f"{quota.limit:g} {ledger.currency} are spent. Raise `budget` in your config.yaml to "
+        "go on.",
         reason=scope,
     )
 

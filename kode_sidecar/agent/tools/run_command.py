@@ -125,7 +125,7 @@ async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> Unseen:
     return Unseen()
 
 
-Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
+TerminalRunner = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
 """Runs a command where the user can watch, such as an editor's terminal; None: run it here."""
 
 
@@ -133,7 +133,7 @@ FindProgram = Callable[[str, Callable[[], str]], str]
 """Takes a program's name and a search function; returns its path, or where it was."""
 
 
-async def nowhere_else(_run: ProgramRun, _call: ToolCall) -> None:
+async def no_terminal(_run: ProgramRun, _call: ToolCall) -> None:
     """Return None, so that the command runs here."""
 
 
@@ -145,7 +145,7 @@ class CommandPlace:
     `programs` gives by name. `environ` is our own environment; a command gets the allowed names
     and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError `Denied`
     for a forbidden command, and returns what the command will not see. With a `jail` a command runs
-    there, never `elsewhere`. `found` finds a program. Without `background` each runs to its
+    there, never `in_terminal`. `found` finds a program. Without `background` each runs to its
     end.
     """
 
@@ -158,7 +158,7 @@ class CommandPlace:
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
     permit: Callable[[WantedCommand, ToolCall], Awaitable[Unseen]] = _decided_before
     jail: Jail | None = None
-    elsewhere: Elsewhere = nowhere_else
+    in_terminal: TerminalRunner = no_terminal
     found: FindProgram = lambda _, find: find()
     background: BackgroundCommands | None = None
 
@@ -221,7 +221,7 @@ async def _ran(
     wanted: ProgramRun, place: CommandPlace, search_path: Sequence[Path], call: ToolCall
 ) -> tuple[CommandEnd, str]:
     """Run a command elsewhere or here; return its end and a warning for the user, or ""."""
-    end = await place.elsewhere(wanted, call) if place.jail is None else None
+    end = await place.in_terminal(wanted, call) if place.jail is None else None
     if end is not None:
         return end, ""
     with LiveOutput(call.grow) as live:

@@ -67,7 +67,7 @@ class Prices(NamedTuple):
 
 
 @dataclass
-class Pot:
+class Quota:
     """One limit. `reserved` is for requests under way."""
 
     limit: float
@@ -85,7 +85,7 @@ class Pot:
 
 
 @dataclass
-class Habit:
+class AnswerRates:
     """Token rates of a session's answers so far, used to forecast the next one."""
 
     outputs: int = 0

@@ -39,7 +39,7 @@ _UNKNOWN_SIGNAL = int(signal.SIGTERM)
 
 
 class ClientTerminals:
-    """The terminals of one session. `run` is an `Elsewhere` of `tools.run_command`."""
+    """The terminals of one session. `run` is a `TerminalRunner` of `tools.run_command`."""
 
     def __init__(
         self,

@@ -170,7 +170,7 @@ class AcpApp:
         agent = self._new_agent(
             editor,
             servers=servers,
-            elsewhere=terminals.run,
+            in_terminal=terminals.run,
             servers_changed=lambda: offers.announce(),
             # Sessions here share files but no workspace: each is notified of the others' edits.
             locks=self._bases[0].edit_locks,

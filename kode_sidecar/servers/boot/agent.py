@@ -27,7 +27,7 @@ from kode_sidecar.agent.permissions import Questions, UserQuestions
 from kode_sidecar.agent.scouts.contracts import ScoutServices
 from kode_sidecar.agent.sessions.repair import repair_session
 from kode_sidecar.agent.sessions.session import Session
-from kode_sidecar.agent.tools.run_command import Elsewhere, nowhere_else
+from kode_sidecar.agent.tools.run_command import TerminalRunner, no_terminal
 from kode_sidecar.agent.turns import (
     Budgets,
     LearnedRates,
@@ -77,7 +77,7 @@ class Agent(JobAgent):
         servers: "Sequence[ServerConfig]" = (),
         servers_changed: Callable[[], None] = lambda: None,
         language: LanguageServers | None = None,
-        elsewhere: Elsewhere = nowhere_else,
+        in_terminal: TerminalRunner = no_terminal,
         locks: EditLocks | None = None,
     ) -> None:
         super().__init__(
@@ -99,7 +99,7 @@ class Agent(JobAgent):
         self._with_servers: dict[str, bool] = {}
         self._language = language or LanguageServers()
         self.edit_locks = locks or EditLocks(self._language, settings.edit_timeout)
-        self._commands = self._session_commands(elsewhere)
+        self._commands = self._session_commands(in_terminal)
         self._services = self._build_services(settings, editor, environment.new_id)
 
     def follow_settings(self) -> None:
@@ -219,7 +219,7 @@ class Agent(JobAgent):
             sampling=self._sampling(),
         )
 
-    def _session_commands(self, elsewhere: Elsewhere) -> CommandSetup | None:
+    def _session_commands(self, in_terminal: TerminalRunner) -> CommandSetup | None:
         """Return the command setup; None where commands are off or their settings are invalid.
 
         Invalid settings are logged here and reported by the doctor.
@@ -232,7 +232,7 @@ class Agent(JobAgent):
 
         environ = {**self._loaded.variables, **os.environ}
         try:
-            outside = elsewhere, self._environment.found
+            outside = in_terminal, self._environment.found
             return session_commands(self._live, self.workspace, environ, *outside)
         except KodeError as error:
             self._log.write("error", "commands", "config", message=error.message)

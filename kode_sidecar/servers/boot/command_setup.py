@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kode_sidecar.agent.permissions import UserCommands
-from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere, FindProgram
+from kode_sidecar.agent.tools.run_command import CommandPlace, FindProgram, TerminalRunner
 from kode_sidecar.agent.turns.toolset import CommandSetup
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
@@ -22,7 +22,7 @@ def session_commands(
     live: LiveSettings,
     workspace: Workspace,
     environ: Mapping[str, str],
-    elsewhere: Elsewhere,
+    in_terminal: TerminalRunner,
     found: FindProgram,
 ) -> CommandSetup:
     """Return what sessions run commands with. Raises KodeError `ConfigInvalid` for bad settings."""
@@ -38,7 +38,7 @@ def session_commands(
         settings.environment,
         settings.programs,
         jail=_jail(settings, _own_files(loaded, environ)),
-        elsewhere=elsewhere,
+        in_terminal=in_terminal,
         found=found,
     )
     config = config_path(environ)
