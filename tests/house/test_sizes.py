@@ -30,6 +30,7 @@ SMALL = {
     "text.git_diff": "bytes of Git in, numbered lines out; no differing of its own",
     "text.moved_lines": "for findings, which are compared and not followed edit by edit",
     "text.lenient_json": "for model hosts of every dialect, and for tool servers",
+    "timer_context": "one base for the kernel, for commands and for tool servers",
 }
 
 Sizes = list[tuple[int, str]]

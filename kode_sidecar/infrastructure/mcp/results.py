@@ -1,19 +1,25 @@
-"""Turns a server's answer into what the model gets: text that is marked as data, and images.
+"""Turns what a server sends for a call into what is shown of it: its progress, and its result.
 
-The kernel cuts a long text and saves the whole as an artifact.
+The user sees notes of the progress only as often as a person can read them, because a server may
+send one with every byte, and each becomes an event. The model gets text that is marked as data, and
+images; the kernel cuts a long text and saves the whole as an artifact.
 """
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from kode_sidecar.core.domain.message import ImageBlock
 from kode_sidecar.core.kernel.contracts import ToolOutcome
-from kode_sidecar.core.text.shown_text import one_line, without_controls
+from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.core.timer_context import TimerContext
 from kode_sidecar.infrastructure.mcp.contracts import CallResult, Content
 
+EVERY_SECONDS = 0.1
+_NOTE_CHARS = 200
+_MOST_STEPS = 2**53
 MOST_IMAGES = 8
 MOST_IMAGE_BYTES = 3_500_000
 _BEGINNINGS = {
@@ -78,3 +84,32 @@ def _binary(kind: str, data: str, images: list[ImageBlock]) -> str:
         return f"[{shown}, not shown: it is no such image]"
     images.append(ImageBlock(media_type=kind, data=data))
     return f"[{shown}, shown as image {len(images)} of this result]"
+
+
+class NewestProgress(TimerContext):
+    """Reports a note at once if none was reported lately; else the newest one a moment later.
+
+    Leaving the `with` block drops what was not reported: the result says more.
+    """
+
+    def __init__(self, report: Callable[[str, int | None, int | None], None]) -> None:
+        self._report = report
+        self._newest: tuple[str, float | None, float | None] | None = None
+
+    def __call__(self, message: str, done: float | None, total: float | None) -> None:
+        """Take a note."""
+        self._newest = message, done, total
+        if self._timer is None:
+            self._report_newest()
+
+    def _report_newest(self) -> None:
+        self._timer = None
+        if self._newest is None:
+            return
+        (message, done, total), self._newest = self._newest, None
+        self._call_later(EVERY_SECONDS, self._report_newest)
+        text = cut_line(one_line(without_controls(message)), _NOTE_CHARS)
+        if done is None or total is None or not (0 <= done <= _MOST_STEPS >= total > 0):
+            self._report(text, None, None)
+        else:
+            self._report(text, int(done), int(total))

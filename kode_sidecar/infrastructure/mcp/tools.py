@@ -18,8 +18,7 @@ from kode_sidecar.core.text.shown_text import with_escapes, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import START, Json, ServerConfig
 from kode_sidecar.infrastructure.mcp.elicitation import a_few, elicited
-from kode_sidecar.infrastructure.mcp.progress import NewestProgress
-from kode_sidecar.infrastructure.mcp.results import call_outcome
+from kode_sidecar.infrastructure.mcp.results import NewestProgress, call_outcome
 from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.servers import Found, Searched, Servers
 
