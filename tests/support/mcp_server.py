@@ -135,7 +135,13 @@ def answer(number: object, params: dict) -> None:
         text = str(arguments["a"] + arguments["b"])
         say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
     elif name == "ask":
-        ask(number, params)
+        ask(number, params, COLOUR)
+    elif name == "agree":
+        ask(number, params, {"mode": "url", **VISIT, "url": arguments["url"]})
+    elif name == "agree_first" and not AGREED:
+        AGREED.append(name)
+        wanted = {"elicitations": [{"mode": "url", **VISIT, "url": arguments["url"]}]}
+        say({"id": number, "error": {"code": -32042, "message": "log in", "data": wanted}})
     elif name == "slow":
         token = params.get("_meta", {}).get("progressToken")
         for done in (1, 2):
@@ -153,23 +159,25 @@ def answer(number: object, params: dict) -> None:
     elif name == "large":
         text = "x" * 2_000_000 + "the end"
         say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
-    elif name == "misbehave":
+    elif name in ("misbehave", "agree_first"):
         misbehave(number)
     else:
         say({"id": number, "error": {"code": -32602, "message": f"no tool {name}"}})
 
 
-def ask(number: object, params: dict) -> None:
-    question = {
-        "method": "elicitation/create",
-        "params": {
-            "message": "Which colour?",
-            "requestedSchema": {
-                "type": "object",
-                "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
-            },
-        },
-    }
+AGREED: list = []
+VISIT = {"message": "Log in to the shop", "elicitationId": "visit-1"}
+COLOUR = {
+    "message": "Which colour?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
+    },
+}
+
+
+def ask(number: object, params: dict, asked: dict) -> None:
+    question = {"method": "elicitation/create", "params": asked}
     if MODE == "modern":
         given = params.get("inputResponses")
         if given is None:
@@ -180,7 +188,8 @@ def ask(number: object, params: dict) -> None:
         text = json.dumps(given["q"])
     else:
         say({"id": "question-1", **question})
-        text = json.dumps(json.loads(sys.stdin.readline())["result"])
+        reported = json.loads(sys.stdin.readline())
+        text = json.dumps(reported.get("result") or reported["error"])
     say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
 
 

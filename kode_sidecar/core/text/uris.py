@@ -9,13 +9,15 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE = re.compile(r"/[A-Za-z][:|](?=[/\\]|$)")
 _RESOURCE = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
 _AFTER_WORDS = ".,;:!?)]，。；：！？）"
 _SAFE = "/:!$&'()*+,;=@"
+# No blanks, control characters, look-alike letters, or backslashes, which browsers turn into `/`.
+_WEB = re.compile(r"https?://[!-\[\]-~]{1,8000}", re.IGNORECASE)
 
 
 @lru_cache(1024)  # asked for at every event of a document
@@ -51,6 +53,16 @@ def file_path(uri: str) -> Path:
     if path is None:
         raise ValueError(f"{uri} is no URI of a file here")
     return path
+
+
+def web_address(url: str) -> SplitResult | None:
+    """Return the parts of a web address, None if it is none, or if a user's name hides its host."""
+    try:
+        parts = urlsplit(url)
+        valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return None
+    return parts if valid and parts.username is None and _WEB.fullmatch(url) else None
 
 
 def path_to_uri(path: str | os.PathLike[str]) -> str:

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from kode_sidecar.core.text.uris import web_address
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import OUR_HEADERS
 from kode_sidecar.infrastructure.http.response import HttpResponse, NetworkError, network_error
@@ -24,8 +24,6 @@ MAX_ANSWER = 1_000_000
 
 _SECONDS = 30.0
 _TIMES = HttpTimeouts(first_byte=_SECONDS, idle=_SECONDS)
-# No blanks, control characters, look-alike letters, or backslashes, which browsers turn into `/`.
-_ADDRESS = re.compile(r"https?://[!-\[\]-~]{1,8000}", re.IGNORECASE)
 _NAT64 = IPv6Network("64:ff9b::/96")
 _INTERNET = IPv6Network("2000::/3")
 _SPECIAL = (
@@ -155,13 +153,10 @@ class ForeignHttp:
 
 
 def _place(url: str) -> _Place:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), None, None
-    if not _ADDRESS.fullmatch(url) or not host or parts.username is not None:
+    parts = web_address(url)
+    if parts is None:
         raise _refused(f"{_shown(url)} is no web address")
+    host, port = str(parts.hostname), parts.port
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return _Place(parts.scheme, host, port or _PORTS[parts.scheme], parts.netloc, target)
 

@@ -6,6 +6,7 @@ their values.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -120,9 +121,11 @@ def check(name: str, where: str, *, program: bool, address: bool) -> None:
 
 def is_safe(url: str) -> bool:
     """Return whether nobody on the way can read the traffic: https, or http to this machine."""
-    parts = urlsplit(url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    return bool(parts.hostname) and (parts.scheme == "https" or (local and parts.scheme == "http"))
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return bool(parts.hostname) and parts.scheme in (("https", "http") if local else ("https",))
+    return False
 
 
 def check_address(config: ServerConfig) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from kode_sidecar.core.text.shown_text import one_line, visible
+from kode_sidecar.core.text.uris import web_address
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp.config import is_safe
 from kode_sidecar.infrastructure.mcp.contracts import Json, as_object
 
 Choose = Callable[[str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
@@ -71,6 +74,15 @@ async def elicited(server: str, choose: Choose, message: str, schema: Json) -> J
         elif chosen[0] != _LEFT_OUT:
             answers[name] = picked[0]
     return answers
+
+
+def address_to_open(params: Json) -> str:
+    """Return the address that a server wants the user to open. Raises KodeError `InvalidParams`."""
+    address = str(params.get("url") or "")
+    if web_address(address) is None or not is_safe(address):
+        text = "`url` must be a web address that begins with https:// and names no user."
+        raise KodeError("InvalidParams", text)
+    return address
 
 
 def _values(field: Mapping[str, Any]) -> dict[str, Any]:

@@ -257,11 +257,13 @@ class OAuth:
             method = _method(supported) if self._client.get("client_secret") else "none"
             return {**self._client, "token_endpoint_auth_method": method}
         described = self._client.get("client_metadata_url")
-        if described and server.get("client_id_metadata_document_supported"):
+        reads_document = server.get("client_id_metadata_document_supported")
+        if described and reads_document:
             return {"client_id": described, "token_endpoint_auth_method": "none"}
         endpoint = server.get("registration_endpoint")
         if not endpoint:
-            raise self._failed("takes only registered clients: set its `client_id`.")
+            wanted = "`client_id` or `client_metadata_url`" if reads_document else "`client_id`"
+            raise self._failed(f"takes only registered clients: set its {wanted}.")
         asked = {
             "client_name": "kode-sidecar",
             "redirect_uris": [self._redirect_uri],

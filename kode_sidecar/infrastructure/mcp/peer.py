@@ -15,7 +15,6 @@ import msgspec
 from kode_sidecar import __version__
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.config import is_safe
 from kode_sidecar.infrastructure.mcp.contracts import (
     Json,
     McpHost,
@@ -26,6 +25,7 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     reason,
     server_error,
 )
+from kode_sidecar.infrastructure.mcp.elicitation import address_to_open
 from kode_sidecar.infrastructure.mcp.messages import (
     Unreadable,
     error_words,
@@ -406,13 +406,14 @@ class Peer:
         assert self._host.elicit is not None
         schema = as_object(params.get("requestedSchema"))
         message = str(params.get("message") or "")
-        if params.get("mode") == "url":  # the user opens it, and says when that is done
+        by_address = params.get("mode") == "url"
+        if by_address:  # the user opens it, and says when that is done
             schema = {}
-            message = f"{message}\nOpen this address, and agree there: {_opened(params)}"
+            message = f"{message}\nOpen this address, and agree there: {address_to_open(params)}"
         found = await self._host.elicit(message, schema)
         if found is None:
             return {"action": "cancel"}
-        return {"action": "accept", "content": found}
+        return {"action": "accept", **({} if by_address else {"content": found})}
 
     async def _visited(self, error: KodeError) -> None:
         """Have the user open the addresses without which a call is refused; raises `error`."""
@@ -435,14 +436,6 @@ class Peer:
             )
             for key, one in asked.items()
         }
-
-
-def _opened(params: Json) -> str:
-    """Return the address that a server wants opened. Raises KodeError `InvalidParams`."""
-    address = str(params.get("url") or "")
-    if not is_safe(address):
-        raise KodeError("InvalidParams", "`url` must begin with https://.")
-    return address
 
 
 def _number(value: Any) -> float | None:
