@@ -2,8 +2,8 @@
 
 Nothing depends on this table alone. Ids retire within months: what a host lists takes precedence,
 and a name whose ids are gone falls back to the newest fitting one that is listed (`registry`).
-An unknown price or window is None and learned where the host says it. Prices are dollars per
-million tokens; `yuan` is the price of the Chinese host, which bills by a list of its own.
+An unknown price or window is None and learned where the host says it. What all models of a
+provider share, such as the dialect, stands with the provider (`known_providers`).
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kode_sidecar.infrastructure.providers.profiles import (
-    Efforts,
-    ModelProfile,
-    TokenPrice,
-    WireNames,
-)
+from kode_sidecar.infrastructure.providers.profiles import Efforts, ModelProfile, TokenPrice
 
 QUARTER_MILLION = 262_144
 MILLION_AND_MORE = 1_048_576
@@ -40,12 +35,18 @@ _CLAUDE_EFFORTS: Efforts = {
 
 
 class KnownModel(Struct, frozen=True):
-    """A row of the table. `retires`: the day that its vendor named, empty if none."""
+    """A row of the table. Prices are dollars per million tokens.
+
+    `yuan` is the price of the Chinese host, which bills by a list of its own. `retires`: the day
+    that its vendor named, empty if none. `late_tools`: only at its vendor's own host it takes
+    system messages with tools in them.
+    """
 
     profile: ModelProfile
     source: str
     yuan: TokenPrice | None = None
     retires: str = ""
+    late_tools: bool = False
 
 
 _KIMI_PAGES = "platform.kimi.ai, models and pricing; prices in yuan derived from platform.kimi.com"
@@ -74,7 +75,7 @@ def _kimi(
     model_id: str, like: ModelProfile, price: TokenPrice, yuan: TokenPrice, retires: str = ""
 ) -> KnownModel:
     profile = replace(like, id=model_id, price=price)
-    return KnownModel(profile, _KIMI_PAGES, yuan, retires)
+    return KnownModel(profile, _KIMI_PAGES, yuan, retires, late_tools=like is _K3)
 
 
 _KIMI = (
@@ -142,103 +143,65 @@ _CODING = (
 )
 
 _CLAUDE = ModelProfile(
-    "claude",
-    dialect="anthropic_messages",
-    images=True,
-    context_window=1_000_000,
-    max_output=128_000,
-    efforts=_CLAUDE_EFFORTS,
+    "claude", images=True, context_window=1_000_000, max_output=128_000, efforts=_CLAUDE_EFFORTS
 )
-_HAIKU = ModelProfile(
-    "claude-haiku",
-    dialect="anthropic_messages",
-    images=True,
-    context_window=200_000,
-    max_output=64_000,
-)
-_CLAUDE_PAGES = "platform.claude.com, models overview and pricing"
-_ANTHROPIC = (
-    KnownModel(
-        replace(
+_SAMPLED = ModelProfile("any", sampling=True, context_window=131_072)
+_HAIKU = ModelProfile("claude-haiku", images=True, context_window=200_000, max_output=64_000)
+
+
+def _claude(model_id: str, like: ModelProfile, price: TokenPrice | None = None) -> KnownModel:
+    source = "platform.claude.com, models overview and pricing"
+    unknown = "" if price else "; its price is not known"
+    return KnownModel(replace(like, id=model_id, price=price), source + unknown)
+
+
+def _alike(source: str, like: ModelProfile, *ids: str) -> tuple[KnownModel, ...]:
+    return tuple(KnownModel(replace(like, id=one), source) for one in ids)
+
+
+MODELS: Mapping[str, tuple[KnownModel, ...]] = {
+    "kimi": _KIMI,
+    "kimi-coding": _CODING,
+    "anthropic": (
+        _claude(
+            "claude-sonnet-5-5",
             _CLAUDE,
-            id="claude-sonnet-5-5",
-            price=TokenPrice(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
+            TokenPrice(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
         ),
-        _CLAUDE_PAGES,
-    ),
-    KnownModel(replace(_CLAUDE, id="claude-opus-5-5"), _CLAUDE_PAGES + "; its price is not known"),
-    KnownModel(
-        replace(
+        _claude("claude-opus-5-5", _CLAUDE),
+        _claude(
+            "claude-opus-5",
             _CLAUDE,
-            id="claude-opus-5",
-            price=TokenPrice(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
+            TokenPrice(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
         ),
-        _CLAUDE_PAGES,
-    ),
-    KnownModel(replace(_HAIKU, id="claude-haiku-5-5"), _CLAUDE_PAGES + "; its price is not known"),
-    KnownModel(
-        replace(
+        _claude("claude-haiku-5-5", _HAIKU),
+        _claude(
+            "claude-haiku-4-5",
             _HAIKU,
-            id="claude-haiku-4-5",
-            price=TokenPrice(1.00, 0.10, 5.00, cache_write=1.25, cache_write_hour=2.00),
+            TokenPrice(1.00, 0.10, 5.00, cache_write=1.25, cache_write_hour=2.00),
         ),
-        _CLAUDE_PAGES,
     ),
-)
-
-
-def _chat(
-    source: str, *ids: str, window: int | None, images: bool = False
-) -> tuple[KnownModel, ...]:
-    return tuple(
-        KnownModel(
-            ModelProfile(
-                one, dialect="openai_chat", sampling=True, images=images, context_window=window
-            ),
-            source,
-        )
-        for one in ids
-    )
-
-
-# They think, and refuse calls that come back without their reasoning.
-_DEEPSEEK = tuple(
-    KnownModel(
+    "openai": _alike(
+        "platform.openai.com, models; prices and windows are not known",
+        ModelProfile("gpt", images=True),
+        *("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna"),
+    ),
+    # They think, and refuse calls that come back without their reasoning.
+    "deepseek": _alike(
+        "platform.deepseek.com, models; the ids before them retired on 2026-07-24",
         ModelProfile(
-            one,
-            dialect="openai_chat",
+            "deepseek",
             thinking="always",
             context_window=1_000_000,
             max_output=384_000,
             efforts=SWITCHED,
         ),
-        "platform.deepseek.com, models; the ids before them retired on 2026-07-24",
-    )
-    for one in ("deepseek-v4-pro", "deepseek-flash")
-)
-
-MODELS: Mapping[str, tuple[KnownModel, ...]] = {
-    "kimi": _KIMI,
-    "kimi-coding": _CODING,
-    "anthropic": _ANTHROPIC,
-    "openai": tuple(
-        KnownModel(
-            ModelProfile(
-                one,
-                dialect="openai_chat",
-                images=True,
-                names=WireNames(max_tokens="max_completion_tokens"),
-            ),
-            "platform.openai.com, models; prices and windows are not known",
-        )
-        for one in ("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna")
+        *("deepseek-v4-pro", "deepseek-flash"),
     ),
-    "deepseek": _DEEPSEEK,
     "qwen": (
         KnownModel(
             ModelProfile(
                 "qwen3.8-max",
-                dialect="openai_chat",
                 sampling=True,
                 images=True,
                 context_window=991_000,
@@ -246,24 +209,18 @@ MODELS: Mapping[str, tuple[KnownModel, ...]] = {
             ),
             "qwencloud.com, card of qwen3.8-max; Chinese prices are not known",
         ),
-        *_chat(
+        *_alike(
             "bailian.console.aliyun.com, list of models",
+            ModelProfile("qwen", sampling=True, context_window=1_000_000),
             *("qwen3-coder-plus", "qwen-plus"),
-            window=1_000_000,
         ),
     ),
-    "glm": _chat("open.bigmodel.cn, models", "glm-5.3", "glm-5.3-flash", window=131_072),
-    "openrouter": _chat("openrouter.ai, its router", "openrouter/auto", window=131_072),
-    "gemini": _chat(
+    "glm": _alike("open.bigmodel.cn, models", _SAMPLED, "glm-5.3", "glm-5.3-flash"),
+    "openrouter": _alike("openrouter.ai, its router", _SAMPLED, "openrouter/auto"),
+    "gemini": _alike(
         "ai.google.dev, models; 2.5 Pro and Flash end on 2026-12-01 and are rerouted",
+        ModelProfile("gemini", sampling=True, images=True, context_window=MILLION_AND_MORE),
         *("gemini-4-argon", "gemini-3.8-flash"),
-        window=MILLION_AND_MORE,
-        images=True,
     ),
 }
 """The rows by provider; where one word stands for a provider, its first served row answers."""
-
-
-def models_of(provider: str) -> tuple[ModelProfile, ...]:
-    """Return the profiles of a provider's models, in the order of the table."""
-    return tuple(row.profile for row in MODELS[provider])

@@ -83,7 +83,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     `cuts_silently`: its host cuts a long prompt without an error.
     `efforts` has the request fields for each thinking effort, `effort` is the default one.
     `system_notes`: it takes system messages in mid-conversation; `late_tools`: with tools in them;
-    None: as `builtin_providers` knows the host.
+    None: as `known_providers` knows the host.
     """
 
     id: Name

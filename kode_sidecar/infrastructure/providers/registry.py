@@ -11,7 +11,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.host_facts import HostFacts
 from kode_sidecar.core.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import LOGICAL_MODELS
+from kode_sidecar.infrastructure.providers.known_providers import LOGICAL_MODELS
 from kode_sidecar.infrastructure.providers.model_names import (
     closest,
     in_family,

@@ -12,14 +12,15 @@ from kode_sidecar.core.protocol.process import AuthStatusResult, ProviderAuth
 from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.timeouts import AT_HOME, HttpTimeouts, TimeLimits
-from kode_sidecar.infrastructure.providers.builtin_providers import (
+from kode_sidecar.infrastructure.providers.known_providers import (
     BUILTIN_PROVIDERS,
     KIMI,
     LOGICAL_MODELS,
+    PRESET_MODELS,
+    PRESETS,
     as_at_host,
     billed_by,
 )
-from kode_sidecar.infrastructure.providers.presets import PRESET_MODELS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import (
     ProviderConfig,

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from kode_sidecar.core.settings import load_settings, state_folder
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
-from kode_sidecar.infrastructure.providers.presets import PRESETS
+from kode_sidecar.infrastructure.providers.known_providers import BUILTIN_PROVIDERS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import host_of, is_private
 from kode_sidecar.infrastructure.records.disk import replace_file

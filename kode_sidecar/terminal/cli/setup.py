@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from kode_sidecar.core.settings import LoadedSettings, checked_key, load_settings, state_folder
 from kode_sidecar.core.text.shown_text import one_line, visible
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import KIMI, LOGICAL_MODELS
-from kode_sidecar.infrastructure.providers.presets import PRESETS
+from kode_sidecar.infrastructure.providers.known_providers import KIMI, LOGICAL_MODELS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ProviderProfile
 from kode_sidecar.servers.boot.provider_setup import set_up_providers, usable_model, with_model
 from kode_sidecar.terminal.cli.command_words import CommandWords, command_words

@@ -30,7 +30,7 @@ from kode_sidecar.core.domain.model_event import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import (
+from kode_sidecar.infrastructure.providers.known_providers import (
     BUILTIN_PROVIDERS,
     LOGICAL_MODELS,
 )

@@ -21,9 +21,9 @@ from kode_sidecar.core.kernel.message_assembler import MessageAssembler
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.infrastructure.providers.attempt import Attempt
-from kode_sidecar.infrastructure.providers.builtin_providers import ANTHROPIC
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint
+from kode_sidecar.infrastructure.providers.known_providers import ANTHROPIC
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter

@@ -32,8 +32,8 @@ from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, Sampli
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
-from kode_sidecar.infrastructure.providers.builtin_providers import KIMI
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.known_providers import KIMI
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RetryPolicy

@@ -9,9 +9,8 @@ from kode_sidecar.core.domain.event_parts import EFFORTS, Effort
 from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
-from kode_sidecar.infrastructure.providers.presets import PRESETS
+from kode_sidecar.infrastructure.providers.known_providers import BUILTIN_PROVIDERS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.provider_config import read_providers
 

@@ -13,15 +13,15 @@ from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
-from kode_sidecar.infrastructure.providers.builtin_providers import (
+from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.known_providers import (
     KIMI,
     KIMI_INTERNATIONAL,
+    PRESETS,
     as_at_host,
     billed_by,
 )
-from kode_sidecar.infrastructure.providers.chat_client import ChatClient
-from kode_sidecar.infrastructure.providers.dialects import DIALECTS
-from kode_sidecar.infrastructure.providers.presets import PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, WireNames
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, read_providers
 from kode_sidecar.infrastructure.providers.registry import Registry

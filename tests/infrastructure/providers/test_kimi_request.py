@@ -18,8 +18,8 @@ from kode_sidecar.core.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
-from kode_sidecar.infrastructure.providers.builtin_providers import KIMI
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.known_providers import KIMI
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 
 encode_request = DIALECTS["kimi"].encode_request

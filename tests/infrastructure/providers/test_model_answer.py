@@ -11,8 +11,8 @@ from kode_sidecar.core.domain.message import Message, TextBlock, ThinkingBlock, 
 from kode_sidecar.core.domain.model_event import ResponseFinished, UsageReported
 from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.providers.builtin_providers import ANTHROPIC, KIMI
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.known_providers import ANTHROPIC, KIMI
 from kode_sidecar.infrastructure.providers.model_answer import (
     BlockingModels,
     ModelAnswer,

@@ -11,8 +11,8 @@ from kode_sidecar.core.domain.message import Message, TextBlock, ThinkingBlock, 
 from kode_sidecar.core.kernel import MessageAssembler
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.known_providers import PRESETS
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
-from kode_sidecar.infrastructure.providers.presets import PRESETS
 
 Json = dict[str, Any]
 HELLO = Message(id="u", session_id="s", role="user", content=(TextBlock(text="Hi"),))

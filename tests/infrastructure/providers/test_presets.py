@@ -7,10 +7,9 @@ import pytest
 from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.settings import LoadedSettings, load_settings
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
+from kode_sidecar.infrastructure.providers.known_providers import BUILTIN_PROVIDERS, PRESETS
 from kode_sidecar.infrastructure.providers.model_names import newest_fitting
 from kode_sidecar.infrastructure.providers.model_table import CHECKED, MODELS
-from kode_sidecar.infrastructure.providers.presets import PRESETS
 from kode_sidecar.infrastructure.providers.profiles import TokenPrice, usage_event
 from kode_sidecar.servers.boot.provider_setup import set_up_providers, usable_model
 from tests.infrastructure.providers.streams import presets

@@ -20,10 +20,10 @@ from kode_sidecar.core.kernel.contracts import ModelRequest, Sampling, ToolSpec
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.attempt import Attempt
-from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS, OPENAI
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint
+from kode_sidecar.infrastructure.providers.known_providers import BUILTIN_PROVIDERS, OPENAI
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, read_providers
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter

@@ -12,12 +12,12 @@ from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.core.settings import load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.providers.builtin_providers import (
+from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.known_providers import (
     BUILTIN_PROVIDERS,
     KIMI,
     LOGICAL_MODELS,
 )
-from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.model_answer import ModelAnswer, send_message
 from kode_sidecar.infrastructure.providers.provider_config import (
     read_logical_models,
