@@ -30,9 +30,13 @@ export class Findings implements vscode.TreeDataProvider<FindingNode>, vscode.Co
       this.view,
       this.controller,
       vscode.languages.registerCodeActionsProvider({ scheme: "file" }, this, kinds),
-      sessions.onEvents(() => this.draw()),
-      sessions.onSnapshot(() => this.draw()),
-      sessions.onDidChange(() => this.draw()),
+      sessions.onEvents(() => this.update()),
+      sessions.onSnapshot(() => this.update()),
+      sessions.onDidChange(() => this.update()),
+      vscode.languages.onDidChangeDiagnostics(({ uris }) => {
+        const changed = new Set(uris.map(String));
+        if (this.drawn.some((found) => changed.has(String(document(found))))) this.draw();
+      }),
     ];
   }
 
@@ -56,18 +60,18 @@ export class Findings implements vscode.TreeDataProvider<FindingNode>, vscode.Co
     }
     const { found } = node;
     const item = new vscode.TreeItem(found.title);
+    const range = this.place(found);
     item.id = found.findingId;
-    item.description = [found.range ? String(found.range.start.line + 1) : "", found.category, found.state === "open" ? "" : stateText(found.state)].filter(Boolean).join(" · ");
+    item.description = [range ? String(range.start.line + 1) : "", found.state === "open" ? "" : stateText(found.state), found.category].filter(Boolean).join(" · ");
     item.tooltip = body(found);
     item.iconPath = new vscode.ThemeIcon(found.state === "open" ? ICONS[found.severity] : "pass");
     item.contextValue = found.state === "open" ? "kode.finding.open" : "kode.finding.decided";
-    const range = found.range && editorRange(found.range);
-    if (range) item.command = { command: "vscode.open", title: "", arguments: [vscode.Uri.parse(found.uri), { selection: range }] };
+    if (range) item.command = { command: "vscode.open", title: "", arguments: [document(found), { selection: range }] };
     return item;
   }
 
   provideCodeActions(_document: vscode.TextDocument, _range: vscode.Range, { diagnostics }: vscode.CodeActionContext): vscode.CodeAction[] {
-    const ours = diagnostics.filter(({ source }) => source === SOURCE);
+    const ours = diagnostics.filter((one) => this.isOurs(one));
     return ours.flatMap((diagnostic) => {
       const action = (title: string, name: string): vscode.CodeAction => {
         const made = new vscode.CodeAction(title, vscode.CodeActionKind.QuickFix);
@@ -105,23 +109,40 @@ export class Findings implements vscode.TreeDataProvider<FindingNode>, vscode.Co
     return [session, found];
   }
 
+  private update(): void {
+    if ((this.sessions.shown?.fold.findings ?? []) !== this.drawn) this.draw();
+  }
+
+  /** A thread stays while its finding is open, so that one that the user reads does not close. */
   private draw(): void {
-    const findings = this.sessions.shown?.fold.findings ?? [];
-    if (findings === this.drawn) return;
-    this.drawn = findings;
-    const open = findings.filter(({ state, range }) => state === "open" && range);
-    this.view.badge = open.length ? { value: open.length, tooltip: vscode.l10n.t("{0} findings are open", open.length) } : undefined;
-    for (const thread of this.threads.values()) thread.dispose();
-    this.threads.clear();
-    for (const found of open) {
-      const range = found.range && editorRange(found.range);
+    this.drawn = this.sessions.shown?.fold.findings ?? [];
+    const open = new Map(this.drawn.flatMap((found) => (found.state === "open" && this.place(found) ? [[threadKey(found), found]] : [])));
+    this.view.badge = open.size ? { value: open.size, tooltip: vscode.l10n.t("{0} findings are open", open.size) } : undefined;
+    for (const [key, thread] of this.threads) {
+      if (open.has(key)) continue;
+      thread.dispose();
+      this.threads.delete(key);
+    }
+    for (const [key, found] of open) {
+      const range = this.place(found);
       if (!range) continue;
+      const thread = this.threads.get(key) ?? this.controller.createCommentThread(document(found), range, []);
       const comment: vscode.Comment = { author: { name: "kode" }, body: body(found), mode: vscode.CommentMode.Preview };
-      const thread = this.controller.createCommentThread(vscode.Uri.parse(found.uri), range, [comment]);
-      Object.assign(thread, { contextValue: found.findingId, label: `${found.severity}: ${found.title}`, canReply: false });
-      this.threads.set(found.findingId, thread);
+      Object.assign(thread, { range, comments: [comment], contextValue: found.findingId, label: `${found.severity}: ${found.title}`, canReply: false });
+      this.threads.set(key, thread);
     }
     this.changed.fire();
+  }
+
+  /** Where a finding is now: its diagnostic follows what the user types. */
+  private place(found: FindingView): vscode.Range | undefined {
+    const shown = vscode.languages.getDiagnostics(document(found));
+    return shown.find((one) => this.isOurs(one) && one.code === found.findingId)?.range;
+  }
+
+  /** Is it a finding of the session that is shown? Each session counts its own from 1. */
+  private isOurs(one: vscode.Diagnostic & { data?: { sessionId?: string } }): boolean {
+    return one.source === SOURCE && one.data?.sessionId === this.sessions.shown?.id;
   }
 
   dispose(): void {
@@ -129,8 +150,12 @@ export class Findings implements vscode.TreeDataProvider<FindingNode>, vscode.Co
   }
 }
 
-function editorRange({ start, end }: NonNullable<FindingView["range"]>): vscode.Range {
-  return new vscode.Range(start.line, start.character, end.line, end.character);
+function document({ uri }: FindingView): vscode.Uri {
+  return vscode.Uri.parse(uri);
+}
+
+function threadKey({ findingId, uri }: FindingView): string {
+  return `${findingId} ${uri}`;
 }
 
 function body({ explanation, suggestion, reason }: FindingView): vscode.MarkdownString {
