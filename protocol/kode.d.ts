@@ -94,7 +94,8 @@ export interface KodeRequests {
   /**
    * Let the model sum up the conversation now; `kode/context/undoCompaction` undoes it.
    * Errors: SessionNotFound, TurnActive, AuthRequired, Provider, RateLimited,
-   * ContextOverflow, Storage.
+   * ContextOverflow, Network, ModelNotFound, ContentFiltered, IncompleteAnswer,
+   * EmptyAnswer, QuotaExceeded, BudgetReached, Storage.
    */
   "kode/context/compact": [SessionRef, ContextCompactResult];
   /**
@@ -327,20 +328,20 @@ export interface KodeErrors {
   BlobNotFound: -33025;
   MemoryNotFound: -33026;
   RunNotFound: -33027;
-  Network: -32603;
-  ModelNotFound: -32603;
-  ContentFiltered: -32603;
-  IncompleteAnswer: -32603;
-  EmptyAnswer: -32603;
-  QuotaExceeded: -32603;
-  BudgetReached: -32603;
+  Network: -33030;
+  ModelNotFound: -33031;
+  ContentFiltered: -33032;
+  IncompleteAnswer: -33033;
+  EmptyAnswer: -33034;
+  QuotaExceeded: -33035;
+  BudgetReached: -33036;
   GoalNotReached: -32603;
   Repeating: -32603;
   UnknownTool: -32603;
   InvalidArguments: -32603;
-  ToolFailed: -32603;
+  ToolFailed: -33029;
   Cancelled: -32603;
-  NotFound: -32603;
+  NotFound: -33028;
   NotEditable: -32603;
   Unsynced: -32603;
   SkillNotFound: -32603;

@@ -33,7 +33,9 @@ async def test_a_turn_ends_with_its_budget_and_says_so(tmp_path: Path) -> None:
         first = await world.turn(session, "go", budget={"currency": "USD", "turn": 0.0001})
         assert first.stop_reason == "budget"
         assert world.model.chats == []
-        (updated, *_) = [e for e in world.events() if e["type"] == "budget.updated"]
+        # Nothing follows that looks as if there were room again.
+        (updated,) = [e for e in world.events() if e["type"] == "budget.updated"]
+        assert updated["forecast"] > 0
         assert updated["state"] == "reached"
         assert {use["scope"] for use in updated["uses"]} == {"turn", "day"}
         last = next(e for e in world.events() if e["type"] == "turn.completed")
@@ -46,6 +48,8 @@ async def test_a_turn_ends_with_its_budget_and_says_so(tmp_path: Path) -> None:
         assert all(0 < tokens <= 0.2 / 4.0 * 1e6 for tokens in asked)
         with pytest.raises(RpcError, match=r"\$\.budget\.currency"):
             await world.start(session, "go", budget={"currency": "CNY", "turn": 1.0})
+        with pytest.raises(RpcError, match=r"\$\.budget\.currency: write three capital"):
+            await world.start(session, "go", budget={"currency": "usd", "turn": 1.0})
         with pytest.raises(RpcError, match=r"\$\.budget\.turn"):
             await world.start(session, "go", budget={"currency": "USD", "turn": -1.0})
         await world.client.request("kode/ping", {}, HANG_SECONDS)

@@ -292,8 +292,12 @@ async def test_the_wire_lists_decides_and_starts(home: Path, tmp_path: Path) -> 
             ("own", "idle"),
             ("raw", "unapproved"),
         ]
-        with pytest.raises(RpcError, match="waits for the user"):
+        with pytest.raises(RpcError, match="waits for the user") as waits:
             await ask("kode/mcp/start", {"name": "raw"}, 30)
+        with pytest.raises(RpcError, match="no MCP server 'other'") as unknown:
+            await ask("kode/mcp/start", {"name": "other"}, 30)
+        answered = [(one.value.code, one.value.data["code"]) for one in (waits, unknown)]
+        assert answered == [(-33029, "ToolFailed"), (-33028, "NotFound")]
         word = {"name": "raw", "fingerprint": theirs["fingerprint"]}
         with pytest.raises(RpcError, match="has changed"):
             await ask("kode/mcp/decide", {**word, "fingerprint": "x", "allowed": True}, 30)

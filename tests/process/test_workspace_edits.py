@@ -101,3 +101,23 @@ def test_annotations_only_where_announced_and_only_for_a_deletion_nobody_accepte
     ):
         assert "changeAnnotations" not in quiet
         assert "annotationId" not in str(quiet)
+
+
+# Without LSP's `clientInfo` the handshake of kode says who it is.
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"clientInfo": {"name": "Emacs"}}, "Emacs"),
+        ({"initializationOptions": {"kode": {"client": {"name": "Emacs"}}}}, "Emacs"),
+        (
+            {
+                "clientInfo": {"name": "A"},
+                "initializationOptions": {"kode": {"client": {"name": "B"}}},
+            },
+            "A",
+        ),
+        ({"clientInfo": {"name": 5}, "initializationOptions": {}}, ""),
+    ],
+)
+def test_the_clients_name_is_known_from_either_place(params: dict[str, Any], name: str) -> None:
+    assert ClientProfile(params).name == name

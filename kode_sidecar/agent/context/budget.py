@@ -5,6 +5,7 @@ it is `max_tokens`, lowered to what the budget allows. If too little is left for
 nothing is sent.
 """
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,7 @@ class BudgetLedger:
     rates: AnswerRates
     report: Callable[[Event], int]
     turn_id: str = ""
+    reached: bool = False
     _near: set[BudgetScope] = field(default_factory=set[BudgetScope])
 
     @property
@@ -76,6 +78,7 @@ class BudgetLedger:
 
         `last`: after this request, a similar one will hardly fit.
         """
+        self.reached = self.reached or reached
         quotas = self.quotas
         near: list[BudgetScope] = [one for one in quotas if quotas[one].share(forecast) >= NEAR]
         if last and self.tightest not in near:
@@ -159,9 +162,9 @@ class BudgetedModel:
         self._ledgers[session_id] = BudgetLedger(budget.currency, kept, rates, report, turn_id)
 
     def sum_up(self, session_id: str) -> None:
-        """Report what is spent at the end of a turn."""
+        """Report what is spent at the end of a turn, unless a limit that was reached ended it."""
         ledger = self._ledgers.get(session_id)
-        if ledger is not None:
+        if ledger is not None and not ledger.reached:
             ledger.announce()
 
     def close(self, session_id: str) -> None:
@@ -200,6 +203,7 @@ class BudgetedModel:
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         reserved = cost.reserve(ledger.room)
         ledger.reserve(reserved)
+        reached = False
         try:
             asked = replace(request, max_tokens=cost.max_tokens)
             async with aclosing(self._model.stream(asked)) as batches:
@@ -207,12 +211,15 @@ class BudgetedModel:
                     cost.read(batch)
                     again = any(isinstance(event, RetryPlanned) for event in batch)
                     if again and cost.so_far > 0 and not cost.fits(ledger.room + reserved):
+                        reached = True
                         yield [ResponseFailed(_reached(ledger))]
                         return
                     yield batch
         finally:
             ledger.reserve(-reserved)
             ledger.pay(cost.total)
+            if reached:
+                ledger.announce(cost.forecast, reached=True)
 
 
 class _RequestCost:
@@ -284,6 +291,8 @@ class _RequestCost:
 
 def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
     """Combine both budgets. Raises KodeError `InvalidParams` for bad limits or currencies."""
+    if asked is not None and not re.fullmatch("[A-Z]{3}", asked.currency):
+        raise invalid_at("$.budget.currency", "write three capital letters, such as USD.")
     for scope, limit in asked.limits().items() if asked is not None else ():
         if not 0 < limit < inf:
             raise invalid_at(f"$.budget.{scope}", "not above 0.")

@@ -22,7 +22,10 @@ class ClientProfile:
         kode = as_object(as_object(params.get("initializationOptions")).get("kode"))
         self._kode = as_object(kode.get("capabilities"))
         self._delivery = as_object(kode.get("delivery"))
-        self.name = str(as_object(params.get("clientInfo")).get("name", ""))
+        names = (
+            as_object(one).get("name") for one in (params.get("clientInfo"), kode.get("client"))
+        )
+        self.name = next((name for name in names if isinstance(name, str) and name), "")
 
     @property
     def permission_requests(self) -> bool:

@@ -13,7 +13,7 @@ from kode_sidecar.core.protocol.initialize import KodeInitializeOptions, KodeIni
 from kode_sidecar.core.protocol.method import STABLE, Method
 from kode_sidecar.core.protocol.methods import METHODS, PROTOCOL_VERSION
 from kode_sidecar.core.protocol.session import SessionNewParams, SessionNewResult
-from kode_sidecar.errors import ERRORS
+from kode_sidecar.errors import ERRORS, INTERNAL_ERROR
 from protocol.export import SCHEMA_FILE, generate
 from tests.support.node_tools import PINS, run_node
 from tests.support.protocol_files import example_names, read_example
@@ -64,8 +64,12 @@ def test_the_table_is_in_the_schema() -> None:
     assert kode["protocolVersion"] == PROTOCOL_VERSION
     assert list(kode["methods"]) == [method.name for method in METHODS]
     assert list(kode["errors"]) == list(ERRORS)
+    numbers = [code for code, _, _ in ERRORS.values() if code != INTERNAL_ERROR]
+    assert len(numbers) == len(set(numbers))
     for method in METHODS:
         assert set(method.errors) <= ERRORS.keys()
+        unnumbered = [one for one in method.errors if ERRORS[one][0] == INTERNAL_ERROR]
+        assert not unnumbered, f"{method.name}: what answers a request has a number of its own"
         entry = kode["methods"][method.name]
         assert ("result" in entry) == (method.kind == "request")
 
