@@ -75,15 +75,13 @@ function Fold:delta(delta)
   self.touched[block and block.callBlockId or ''] = true
 end
 
---- Take the answer of `kode/session/attach`, and for a snapshot all messages of the session.
+--- Take the answer of `kode/session/attach`; further messages of a snapshot come as pages.
 ---@param told kode.SessionAttachResult
----@param messages kode.Message[]
-function Fold:attach(told, messages)
+function Fold:attach(told)
   if told.mode == 'snapshot' then
     for name, value in pairs(Fold.new()) do
       self[name] = value
     end
-    told.messages = messages
   end
   for _, set in ipairs(told.changeSets or {}) do
     table.insert(self.order, set.changeSetId)

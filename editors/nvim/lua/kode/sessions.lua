@@ -66,16 +66,6 @@ function M.get()
   return M.current or M.new()
 end
 
--- Everything said, however many pages it has.
-local function all_messages(id, answer)
-  local messages = answer.messages or {}
-  if answer.cursor then
-    local params = { sessionId = id, all = true, cursor = answer.cursor }
-    vim.list_extend(messages, (client.pages('kode/message/list', params, 'messages')))
-  end
-  return messages
-end
-
 local function attach(id, after_seq)
   local answer, failed =
     client.request('kode/session/attach', { sessionId = id, afterSeq = after_seq })
@@ -86,14 +76,17 @@ local function attach(id, after_seq)
     return nil, failed
   end
   local session = M.ensure(id)
-  local messages = answer.mode == 'snapshot' and all_messages(id, answer) or {}
-  session.fold:attach(answer, messages)
+  session.fold:attach(answer) -- before anything that comes behind it, and before other pages
   for block_id, block in pairs(session.fold.blocks) do
     if block.parts then
       owners[block_id] = session
     end
   end
   session.lost = nil
+  if answer.cursor then
+    local params = { sessionId = id, all = true, cursor = answer.cursor }
+    session.fold:page((client.pages('kode/message/list', params, 'messages')))
+  end
   if answer.session then
     session.draft = session.draft or answer.session.draft
     session.kept_draft = answer.session.draft
