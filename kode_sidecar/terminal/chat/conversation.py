@@ -1,6 +1,7 @@
 """Runs the conversation on a terminal: prompts, turns, commands, until the user leaves."""
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -103,15 +104,15 @@ class ChatConversation:
         """Show new text of an open block."""
         self._terminal.growth(session, block_id, added)
 
-    async def run(self) -> int:
-        """Run until the user leaves; return the exit code.
+    async def run(self, first: str = "") -> int:
+        """Run until the user leaves; return the exit code. `first` is a prompt to begin with.
 
         Raises Leaving, ConnectionLost, RpcError.
         """
         ok = True
         while True:
             try:
-                prompt = await self._keyboard.prompt()
+                prompt, first = first or await self._keyboard.prompt(), ""
                 if prompt is None or prompt.strip() == "/quit":
                     break
                 if prompt.strip():
@@ -124,8 +125,19 @@ class ChatConversation:
             return 0
         return 0 if ok else 1
 
-    async def begin(self, handshake: Handshake) -> bool:
-        """Initialize, check that turns are possible at all, create the session; False if not."""
+    def show_way_back(self) -> None:
+        """Show which command continues the session that the user leaves, if there is one."""
+        if self._keyboard.interactive and self._session.messages:
+            command = f"kode-sidecar chat --session {self._session.session_id}"
+            if self._root != Path.cwd():
+                command += f" --root {shlex.quote(str(self._root))}"
+            self._terminal.line(self._words.way_back.format(command=command), "dim")
+
+    async def begin(self, handshake: Handshake, resumed: str | None) -> bool:
+        """Initialize, check that turns are possible at all, begin or resume the session.
+
+        False if that cannot be done.
+        """
         await self._editor.client.initialize(handshake)
         doctor = await self._client.request("kode/doctor", {})
         wrong = [check for check in doctor["checks"] if not check["ok"]]
@@ -140,7 +152,6 @@ class ChatConversation:
         self._commands.settings = settings
         self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
         self._root = Path(handshake.roots[0])
-        await self._sessions.begin()
         await self._servers.begin(doctor)
         if self._keyboard.interactive:
             await self._commands.list_verbs()
@@ -151,6 +162,11 @@ class ChatConversation:
             root=handshake.roots[0],
         )
         self._terminal.line(text, "dim")
+        if resumed is None:
+            await self._sessions.begin()
+        elif not await self._sessions.resume(resumed):
+            return False
+        self._show_waiting()
         self._face.opened(self._commands, self._servers, Path(str(settings["storage_root"])))
         return True
 

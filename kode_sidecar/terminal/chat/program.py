@@ -68,7 +68,8 @@ class ChatOptions:
     `model` and `mode`: None means the user's settings. `agent` is that of new sessions. `accept`:
     accept every hunk that is not sensitive, without asking. `trusted`: the user trusts this folder.
     `locale`: None means the system's. `by_lines`: each line of piped input is a prompt, not all of
-    it together.
+    it together. `prompt` comes before what is typed. `resumed` is the session to go on in, by the
+    first letters of its id; "" is the latest one, None a new one.
     """
 
     root: Path | None = None
@@ -79,6 +80,8 @@ class ChatOptions:
     trusted: bool = False
     locale: str | None = None
     by_lines: bool = False
+    prompt: str = ""
+    resumed: str | None = None
 
 
 def chat(options: ChatOptions) -> int:
@@ -135,10 +138,13 @@ async def _talk(options: ChatOptions, root: Path, client: Client, face: Face, lo
     talk = ChatConversation(
         client, face, {"model": options.model, "mode": options.mode}, accept=options.accept
     )
-    if not await talk.begin(_handshake(root, locale, options)):
+    if not await talk.begin(_handshake(root, locale, options), options.resumed):
         return 1
-    async with face.keyboard:
-        return await talk.run()
+    try:
+        async with face.keyboard:
+            return await talk.run(options.prompt)
+    finally:
+        talk.show_way_back()
 
 
 def _face(

@@ -221,7 +221,7 @@ class Screen(Terminal):
     def _print_whole_blocks(self) -> None:
         self._frame = None
         while whole := self._markdown.take():
-            self._print(whole)
+            self.markdown(whole)
         self._line.invalidate()
 
     def _print_rest(self) -> None:
@@ -239,11 +239,12 @@ class Screen(Terminal):
                 self.line(f"{'  ' if number else '✻ '}{text}", "dim")
             self.line()
         if self._markdown.rest.strip():
-            self._print(self._markdown.rest)
+            self.markdown(self._markdown.rest)
         self._markdown.rest = self._thought = ""
 
-    def _print(self, markdown: str) -> None:
-        if text := rendered(markdown, self._line.columns, color=self._hued):
+    def markdown(self, text: str) -> None:
+        """Print whole blocks of Markdown."""
+        if text := rendered(text, self._line.columns, color=self._hued):
             self._scrollback.write(text + "\n\n")
             self._scrollback.print()  # at once, because it is no longer drawn live
 

@@ -1,6 +1,8 @@
 """Chooses the session of the chat: `/session` and `/fork`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import dropwhile, islice
 from pathlib import Path
 
 from kode_sidecar.core.text.shown_text import clipped, one_line
@@ -13,6 +15,7 @@ from kode_sidecar.terminal.client.watch import Watch
 
 _LISTED = 20
 _PROMPT_COLUMNS = 72
+_SHOWN_TURNS = 3
 
 
 @dataclass
@@ -47,7 +50,7 @@ class Sessions:
                 text = self.words.session_new.format(id=self.now.session_id)
                 self.terminal.line(text)
             case beginning:
-                await self._go_on(beginning)
+                await self.resume(beginning)
 
     async def fork(self, number: str) -> None:
         """Continue in a copy of this session, whole or up to before one of its prompts."""
@@ -67,31 +70,52 @@ class Sessions:
         self.now = await self.watch.attach(forked["sessionId"])
         self.terminal.line(self.words.forked.format(id=self.now.session_id))
 
-    async def _go_on(self, beginning: str) -> None:
+    async def resume(self, beginning: str) -> bool:
+        """Continue the session whose id begins so, the latest one for ""; False if none does."""
         found = [s for s in await self._kept(500) if s["sessionId"].startswith(beginning)]
+        if not beginning:  # a job's session cannot be continued
+            found = [s for s in found if "kind" not in s][:1]
         if len(found) != 1:
-            words = self.words.session_many if found else self.words.session_unknown
-            self.terminal.line(words.format(id=beginning), "yellow")
-            return
+            words = self.words
+            unknown = words.session_unknown if beginning else words.session_none
+            wrong = words.session_many if found else unknown
+            self.terminal.line(wrong.format(id=beginning), "yellow")
+            return False
         session_id = found[0]["sessionId"]
         known = self.watch.sessions.get(session_id)  # it has streamed since the user left it
         self.now = known or await self.watch.attach(session_id)
-        await self._show()
+        await self._show(answers=True)
+        return True
 
     async def _kept(self, limit: int) -> list[Json]:
         """Return the sessions of the open folder, the most recently written first."""
         return (await self.client.request("kode/session/list", {"limit": limit}))["sessions"]
 
-    async def _show(self) -> None:
+    async def _show(self, *, answers: bool = False) -> None:
+        """List the prompts, the last ones with their `answers`."""
         text = self.words.session.format(
             id=self.now.session_id,
             title=self.now.title or "—",
             folder=self.records / self.now.session_id,
         )
         self.terminal.line(text)
-        for number, prompt in enumerate(await self._prompts(), 1):
+        prompts = await self._prompts()
+        for number, prompt in enumerate(prompts, 1):
             shown = clipped(one_line(prompt.get("text", "")), _PROMPT_COLUMNS)
-            self.terminal.line(f"{number:3}  {shown}", "dim")
+            recent = answers and number > len(prompts) - _SHOWN_TURNS
+            self.terminal.line(f"{number:3}  {shown}", "bold" if recent else "dim")
+            for text in self._answers(prompt["messageId"]) if recent else ():
+                self.terminal.markdown(text)
+
+    def _answers(self, prompt_id: str) -> Iterator[str]:
+        """Yield the texts of the answers to a prompt."""
+        messages = dropwhile(lambda one: one["id"] != prompt_id, self.now.messages.values())
+        for message in islice(messages, 1, None):
+            if message["role"] == "user" and not message.get("meta", {}).get("origin"):
+                return
+            blocks = [self.now.blocks[block_id] for block_id in message["blocks"]]
+            if message["role"] == "assistant":
+                yield from (block["text"] for block in blocks if block["type"] == "text")
 
     def _line(self, session: Json) -> None:
         mark = "›" if session["sessionId"] == self.now.session_id else " "

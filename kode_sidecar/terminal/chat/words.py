@@ -82,10 +82,12 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     mode_set: str = "the next turns have the mode {mode}"
     mode_wrong: str = "there is no mode {mode}; there are {modes}"
     session: str = "session {id} · {title}\nrecords: {folder}"
+    way_back: str = "to go on with it: {command}"
     session_new: str = "a new session: {id}"
     session_unknown: str = (
         "no session of this folder has an id that begins with {id}; /session list"
     )
+    session_none: str = "there is no session of this folder to go on in"
     session_many: str = "several sessions have an id that begins with {id}; type more of it"
     forked: str = "from here on in a copy: {id}"
     fork_wrong: str = "there is no prompt {number}; /session lists them"
@@ -216,8 +218,10 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     mode_set="之后各轮使用模式 {mode}",
     mode_wrong="没有模式 {mode}；可选 {modes}",
     session="会话 {id} · {title}\n记录：{folder}",
+    way_back="继续此会话：{command}",
     session_new="新会话：{id}",
     session_unknown="此文件夹没有以 {id} 开头的会话；/session list",
+    session_none="此文件夹没有可以继续的会话",
     session_many="有多个以 {id} 开头的会话，请多输入几位",
     forked="此后在副本中继续：{id}",
     fork_wrong="没有编号为 {number} 的提问；/session 列出全部提问",

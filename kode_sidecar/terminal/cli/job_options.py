@@ -17,11 +17,24 @@ def count(text: str) -> int:
     return number
 
 
+class _CommandParser(argparse.ArgumentParser):
+    """Reports what it does not know with its own usage; `argparse` shows that of the program."""
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - an overload is enough
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """See `ArgumentParser.parse_known_args`; nothing is left over."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+
 class CommandParsers:
     """Adds commands that show an example with their help."""
 
     def __init__(self, parser: argparse.ArgumentParser, dest: str, **more: Any) -> None:
-        self._commands = parser.add_subparsers(dest=dest, **more)
+        self._commands = parser.add_subparsers(dest=dest, parser_class=_CommandParser, **more)
 
     def add(
         self, name: str, about: str, example: str, *, json: bool = False, description: str = ""

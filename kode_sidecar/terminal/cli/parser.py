@@ -132,6 +132,14 @@ def _add_root(command: argparse.ArgumentParser) -> None:
     command.add_argument("--root", metavar="DIR", type=Path, help="project; here by default")
 
 
+def _add_session(command: argparse.ArgumentParser) -> None:
+    where = command.add_mutually_exclusive_group()
+    where.add_argument(
+        "--continue", dest="go_on", action="store_true", help="in this folder's latest session"
+    )
+    where.add_argument("--session", metavar="ID", help="in this one; its first letters will do")
+
+
 def _add_turn(command: argparse.ArgumentParser) -> None:
     """Add the options of a turn."""
     from kode_sidecar.core.protocol.session import Mode  # noqa: PLC0415
@@ -147,12 +155,14 @@ def _add_chat(commands: CommandParsers) -> None:
     talk = commands.add(
         "chat",
         "talk to the model in this terminal, and decide on its edits",
-        "chat --root my-project",
+        'chat "why does this fail?"',
         description="Talk to the model in this terminal. Every proposed hunk is put to you; what "
         "you accept is written to the file. Piped input is one prompt, and hunks are rejected. "
         "/help lists the commands.",
     )
+    talk.add_argument("prompt", metavar="PROMPT", nargs="*", help="what is asked first")
     _add_root(talk)
+    _add_session(talk)
     _add_turn(talk)
     talk.add_argument("--accept", action="store_true", help="accept hunks without asking")
     talk.add_argument("--trust", action="store_true", help="you trust this project's own files")
@@ -196,11 +206,7 @@ def _add_ask(commands: CommandParsers) -> None:
         "--verb", metavar="NAME", default="", help="by this verb or skill; an unknown one lists all"
     )
     _add_root(ask)
-    where = ask.add_mutually_exclusive_group()
-    where.add_argument(
-        "--continue", dest="go_on", action="store_true", help="in this folder's latest session"
-    )
-    where.add_argument("--session", metavar="ID", default="", help="in this one")
+    _add_session(ask)
     _add_turn(ask)
 
 

@@ -21,5 +21,7 @@ def chat_command(options: argparse.Namespace) -> int:
             trusted=options.trust,
             locale=options.locale,
             by_lines=options.lines,
+            prompt=" ".join(options.prompt),
+            resumed="" if options.go_on else options.session,
         )
     )

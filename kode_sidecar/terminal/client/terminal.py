@@ -67,6 +67,11 @@ class Terminal:
         self._end_stream()
         self._write(f"{visible(text)}\n", style)
 
+    def markdown(self, text: str) -> None:
+        """Write a whole answer as it is."""
+        for line in text.splitlines():
+            self.line(line)
+
     def prompt(self, text: str) -> None:
         """Write the start of a line that the user will complete and end."""
         self._end_stream()
