@@ -2,11 +2,8 @@
 
 from tests.editors.neovim_scene import Play
 from tests.support.model_script import answer, text, tool_call
-from tests.support.review_model import FAULT, changed_project, reviewing, reviews
+from tests.support.review_model import FAULT, INFO, NEW, OLD, changed_project, reviewing, reviews
 
-OLD, NEW = "for i in range(len(items) - 1):", "for i in range(len(items)):"
-INFO = {**FAULT, "severity": "info", "title": "No type", "quote": "return result"}
-INFO |= {"startLine": 5, "endLine": 5}
 SHOWN = """
   local shown = {}
   for _, one in ipairs(vim.diagnostic.get(vim.fn.bufnr('app.py'))) do

@@ -10,11 +10,16 @@ from tests.editors.vscode_steps import answer_box, save, type_at_top, waiting
 from tests.editors.vscode_world import Window, vscode
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, text, tool_call
-from tests.support.review_model import AFTER, FAULT, changed_project, reviewing, reviews
-
-OLD, NEW = "for i in range(len(items) - 1):", "for i in range(len(items)):"
-INFO = {**FAULT, "severity": "info", "title": "No type", "quote": "return result"}
-INFO |= {"startLine": 5, "endLine": 5}
+from tests.support.review_model import (
+    AFTER,
+    FAULT,
+    INFO,
+    NEW,
+    OLD,
+    changed_project,
+    reviewing,
+    reviews,
+)
 
 
 async def review(window: Window, said: str) -> None:

@@ -28,6 +28,12 @@ FAULT = {
     "endLine": 3,
     "quote": "for i in range(len(items) - 1):",
 }
+INFO = {
+    **FAULT,
+    **{"severity": "info", "title": "No type", "quote": "return result"},
+    **{"startLine": 5, "endLine": 5},
+}
+OLD, NEW = "for i in range(len(items) - 1):", "for i in range(len(items)):"
 Reports = Callable[[str], list[dict[str, Any]] | str | RecordedResponse | None]
 
 

@@ -6,14 +6,18 @@ import pytest
 
 from tests.support.chat_program import by_lines
 from tests.support.model_script import answer, text, tool_call
-from tests.support.review_model import FAULT, changed_project, reviewing_model, reviews
+from tests.support.review_model import (
+    FAULT,
+    INFO,
+    NEW,
+    OLD,
+    changed_project,
+    reviewing_model,
+    reviews,
+)
 from tests.terminal.cli.test_commands import run
 
 pytestmark = pytest.mark.program
-
-OLD, NEW = "for i in range(len(items) - 1):", "for i in range(len(items)):"
-INFO = {**FAULT, "severity": "info", "title": "No type", "quote": "return result"}
-INFO |= {"startLine": 5, "endLine": 5}
 
 
 async def test_a_finding_is_listed_explained_dismissed_and_fixed(tmp_path: Path) -> None:
