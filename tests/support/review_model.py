@@ -38,10 +38,10 @@ Reports = Callable[[str], list[dict[str, Any]] | str | RecordedResponse | None]
 
 
 def reviewing_model(
-    main: list[RecordedResponse] | None, *reported: Any, **more: Any
+    main: list[RecordedResponse] | None, reports: Reports, *refuted: Any, **more: Any
 ) -> AnsweringModel:
     """The model of `reviewing`."""
-    return AnsweringModel(reviewing(main, *reported, **more))
+    return AnsweringModel(reviewing(main, reports, *refuted, **more))
 
 
 def reviewing(

@@ -23,6 +23,12 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.acp.client import ClientAbilities
 from kode_sidecar.servers.acp.commands import AcpCommands, parse_command
 from kode_sidecar.servers.acp.editor import AcpEditor, LogIn
+from kode_sidecar.servers.acp.findings import (
+    FindingCommand,
+    decide_finding,
+    finding_question,
+    parse_finding_command,
+)
 from kode_sidecar.servers.acp.options import chosen_option, config_options, known_mode, mode_state
 from kode_sidecar.servers.acp.prompts import prompt_input, replayed
 from kode_sidecar.servers.acp.server_offers import ServerOffers
@@ -229,12 +235,12 @@ class AcpSessions:
         opened = self._open[session.id]
         opened.agent.offers.announce()
         texts = [block.text for block in params.prompt if isinstance(block, TextContent)]
-        command = parse_command(texts[0].strip()) if len(params.prompt) == 1 and texts else None
-        if command is not None:
-            log_in = partial(opened.editor.log_in, opened.agent.log_in)
-            commands = AcpCommands(session, self._copies, log_in)
+        text = texts[0].strip() if len(params.prompt) == 1 and texts else ""
+        finding = parse_finding_command(text)
+        answer = self._command(session, text, finding)
+        if answer is not None:
             try:
-                opened.editor.updates.say(await commands.run(*command))
+                opened.editor.updates.say(await answer)
             except KodeError as error:
                 if error.code != "Cancelled":
                     raise
@@ -243,7 +249,7 @@ class AcpSessions:
         opened.starting += 1
         opened.cancelled = False
         try:
-            turn_id, prompt_id, release = await self._start(session, params)
+            turn_id, prompt_id, release = await self._start(session, params, finding)
             ended = opened.editor.turn_end(turn_id)
             release()
             if opened.cancelled:
@@ -269,8 +275,21 @@ class AcpSessions:
         """Close all sessions; the connection has ended."""
         await asyncio.gather(*map(self._leave, tuple(self._open)))
 
+    def _command(
+        self, session: "Session", text: str, finding: FindingCommand | None
+    ) -> Awaitable[str] | None:
+        """Return what a prompt is answered with that needs no turn; None for all others."""
+        if finding is not None and finding.decides:
+            return decide_finding(session, finding)
+        command = parse_command(text)
+        if command is None:
+            return None
+        opened = self._open[session.id]
+        log_in = partial(opened.editor.log_in, opened.agent.log_in)
+        return AcpCommands(session, self._copies, log_in).run(*command)
+
     async def _start(
-        self, session: "Session", params: PromptRequest
+        self, session: "Session", params: PromptRequest, finding: FindingCommand | None
     ) -> tuple[str, str, Callable[[], None]]:
         """Start or steer a turn; return its id, the prompt's id, and what releases its events."""
         offers = self._open[session.id].agent.offers
@@ -286,8 +305,11 @@ class AcpSessions:
         elif isinstance(kode.get("replaces"), str):
             parent["parent_id"] = session.conversation.get(kode["replaces"]).parent_id
         mode = known_mode("ask") if self._mode(session) == "review" else None
+        call = None
+        if finding is not None:
+            blocks, call = finding_question(session, finding)
         start = TurnStartParams(session_id=session.id, input=blocks, mode=mode, **parent)
-        result, release = await session.start_turn(start)
+        result, release = await session.start_turn(start, call)
         return result.turn_id, result.message_id, release
 
     async def _opened(self, session_id: str, place: SessionPlace) -> "Session":

@@ -7,6 +7,7 @@ from typing import Any
 from kode_sidecar.core.domain.agent_event import ReviewUpdated
 from kode_sidecar.core.domain.agent_tool import AGENT_TOOLS
 from kode_sidecar.core.domain.change_set import FileView, HunkView
+from kode_sidecar.core.domain.finding import FindingView
 from kode_sidecar.core.domain.message import (
     ImageBlock,
     TextBlock,
@@ -108,22 +109,33 @@ def text_content(content: str | Json) -> Json:
 
 def review_card(event: ReviewUpdated, folder: Path) -> Json:
     """Return the members of a card with the open findings of a review, file by file."""
+    lines, shown = finding_list(event.findings)
+    content = text_content(without_controls("\n".join([one_line(event.summary), *lines])))
+    locations = [
+        {"path": str(uri_to_path(one.uri) or folder / one.path), "line": line}
+        for one, line in shown
+    ]
+    return {"content": [content], "locations": locations}
+
+
+def finding_list(
+    findings: Sequence[FindingView],
+) -> tuple[list[str], list[tuple[FindingView, int]]]:
+    """Return the open findings as lines of Markdown, file by file, and each with its line."""
     shown = [
         (one, one.range.start.line + 1)
-        for one in event.findings
+        for one in findings
         if one.state == "open" and one.range is not None
     ]
-    lines = [one_line(event.summary)]
-    locations: list[Json] = []
+    lines: list[str] = []
+    ordered: list[tuple[FindingView, int]] = []
     for path in dict.fromkeys(one.path for one, _ in shown):
         lines.append(f"\n**{one_line(path)}**")
         for one, line in (each for each in shown if each[0].path == path):
             text = one_line(f"{one.severity} `{one.finding_id}` line {line}: {one.title}")
             lines += [f"- {text}", *(f"  {part}" for part in one.explanation.splitlines())]
-            absolute = str(uri_to_path(one.uri) or folder / one.path)
-            locations.append({"path": absolute, "line": line})
-    content = [text_content(without_controls("\n".join(lines)))]
-    return {"content": content, "locations": locations}
+            ordered.append((one, line))
+    return lines, ordered
 
 
 def plan_entry(text: str, state: str) -> Json:
