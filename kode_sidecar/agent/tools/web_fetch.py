@@ -19,7 +19,7 @@ from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOut
 from kode_sidecar.core.text.html_markdown import Page
 from kode_sidecar.core.text.shown_text import cut_line, without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import REFUSED_ADDRESS
+from kode_sidecar.infrastructure.http.request import REFUSED_ADDRESS, HttpRequest
 
 if TYPE_CHECKING:  # the HTTP library is loaded with the first request
     from kode_sidecar.infrastructure.providers.endpoint import Host
@@ -133,7 +133,7 @@ async def _fetched(place: WebPlace, url: str, call: ToolCall) -> _Answer:
 
 async def _asked(host: "Host", url: str) -> tuple[_Answer, str | None]:
     """Return an answer, and where it leads to if it is a redirect."""
-    async with host.stream("GET", url, None, _HEADERS, "web") as response:
+    async with host.stream(HttpRequest("GET", url, _HEADERS, asker="web")) as response:
         target = response.headers.get("location", "")
         if response.status in _REDIRECTS and target:
             return _Answer(url, response.status, "", b""), _target(url, target)

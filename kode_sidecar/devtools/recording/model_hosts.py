@@ -30,7 +30,7 @@ from kode_sidecar.devtools.recording.recording_file import SessionRecording
 from kode_sidecar.devtools.recording.recording_loop import not_recorded
 from kode_sidecar.devtools.recording.redaction import unfinished
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpRequest
 from kode_sidecar.infrastructure.providers.endpoint import Host, HostResponse
 
 _NO_AGENT = "models"  # asks for the list of models
@@ -144,19 +144,11 @@ class RecordingHost:
         self._log = log
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AsyncGenerator[HostResponse, None]:
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[HostResponse, None]:
         """Ask the real host; see `Host`."""
-        agent = asker or _NO_AGENT
-        ask = self._log.asked(agent, method, path)
-        opening = self._host.stream(method, path, body, headers, asker, timeouts)
+        agent = request.asker or _NO_AGENT
+        ask = self._log.asked(agent, request.method, request.path)
+        opening = self._host.stream(request)
         is_open = False
 
         async def answered() -> HostResponse:
@@ -224,21 +216,12 @@ class PlaybackHost:
         self._asks: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AsyncGenerator[HostResponse, None]:
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[HostResponse, None]:
         """Give the recorded answer; see `Host`. Raises KodeError as recorded."""
-        del headers, timeouts
-        agent = asker or _NO_AGENT
+        agent = request.asker or _NO_AGENT
         self._asks[agent] += 1
         ask = self._asks[agent]
-        self._write_request(agent, ask, method, path, body)
+        self._write_request(agent, ask, request)
         try:
             head = await self.next_part(agent, ask)
             if not isinstance(head, AnswerOpened):
@@ -274,13 +257,11 @@ class PlaybackHost:
         if self._requests is not None:
             self._requests.close()
 
-    def _write_request(
-        self, agent: str, ask: int, method: str, path: str, body: bytes | None
-    ) -> None:
+    def _write_request(self, agent: str, ask: int, request: HttpRequest) -> None:
         if self._requests is None:
             return
-        reported = {"agent": agent, "ask": ask, "method": method, "path": path}
-        reported |= {"body": json.loads(body)} if body else {}
+        reported = {"agent": agent, "ask": ask, "method": request.method, "path": request.path}
+        reported |= {"body": json.loads(request.body)} if request.body else {}
         line = json.dumps(reported, ensure_ascii=False).encode("utf-8", "replace")
         self._requests.write(line + b"\n")
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.request import HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.http.response import HttpResponse, NetworkError, network_error
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import (
     Connections,
     Exchange,
@@ -67,26 +67,19 @@ class HttpClient:
         self._connections = Connections(tls or system_tls(), config.proxy)
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AsyncGenerator[HttpResponse, None]:
-        """Send a request to the base URL, with `path` appended if there is one.
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[HttpResponse, None]:
+        """Send a request to the base URL, with its path appended if there is one.
 
-        Leaving closes the connection at once unless the body was read to its end. Only recordings
-        use `asker`; `timeouts` default to those of the host. Raises NetworkError.
+        Leaving closes the connection at once unless the body was read to its end. Raises
+        NetworkError.
         """
-        del asker
-        timeouts = timeouts or self._timeouts
+        timeouts = request.timeouts or self._timeouts
         now = asyncio.get_running_loop().time
         started = now()
-        url = self._base_url.rstrip("/") + path if path else self._base_url
-        exchange = self._connections.ask(method, url, {**OUR_HEADERS, **headers}, body, timeouts)
+        base, path = self._base_url, request.path
+        url = base.rstrip("/") + path if path else base
+        headers = {**OUR_HEADERS, **request.headers}
+        exchange = self._connections.ask(request.method, url, headers, request.body, timeouts)
         try:
             await self._answered(exchange, timeouts.first_byte)
             yield HttpResponse(exchange, self.host, timeouts, now() - started)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from kode_sidecar.core.text.uris import web_address
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import OUR_HEADERS
+from kode_sidecar.infrastructure.http.request import REFUSED_ADDRESS, HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.http.response import HttpResponse, NetworkError, network_error
-from kode_sidecar.infrastructure.http.timeouts import REFUSED_ADDRESS, HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import Connections, HttpFailure, system_tls
 
 MAX_ANSWER = 1_000_000
@@ -81,7 +81,7 @@ class ForeignHttp:
         try:
             async with (
                 asyncio.timeout(self._seconds),
-                self.stream(method, url, body, headers) as response,
+                self.stream(HttpRequest(method, url, headers, body)) as response,
             ):
                 data = await response.read_all(MAX_ANSWER + 1)
         except TimeoutError:
@@ -95,36 +95,30 @@ class ForeignHttp:
         return response.status, data
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AsyncGenerator[HttpResponse]:
-        """Send a request to the address `path`, as a host does, so that it can be recorded.
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        """Send a request to the address that is its path, as a host does: it can be recorded.
 
         The caller limits its time. Raises NetworkError.
         """
-        del asker
-        place, addresses = await self._looked_up(path)
+        place, addresses = await self._looked_up(request.path)
+        times = request.timeouts or _TIMES
         # Not reused: a connection to an address belongs to the name whose certificate it checked.
         connections = Connections(system_tls())
-        named = {**OUR_HEADERS, **headers, "host": place.netloc}
+        named = {**OUR_HEADERS, **request.headers, "host": place.netloc}
         try:
             for at, address in enumerate(addresses, 1):
                 url = place.at(address)
-                exchange = connections.ask(method, url, named, body, timeouts or _TIMES, place.host)
+                exchange = connections.ask(
+                    request.method, url, named, request.body, times, place.host
+                )
                 try:
                     await exchange.answered()
                 except HttpFailure as failure:
                     # Nothing was sent to one that cannot be reached: try the next one.
                     if failure.stage != "connect" or at == len(addresses):
-                        raise network_error(_shown(path), failure) from None
+                        raise network_error(_shown(request.path), failure) from None
                 else:
-                    yield HttpResponse(exchange, place.host, timeouts or _TIMES)
+                    yield HttpResponse(exchange, place.host, times)
                     return
         finally:
             await connections.aclose()

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from functools import partial
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import STALLED, HttpTimeouts
+from kode_sidecar.infrastructure.http.request import STALLED, HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import Exchange, HttpFailure
 
 MAX_UNPACKED = 64 * 1024 * 1024

@@ -18,7 +18,7 @@ import anyio
 import httpx
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpTimeouts
 
 # anyio, which httpx uses, would load its asyncio backend with the first request: 20 ms.
 import_module("anyio._backends._asyncio")

@@ -20,7 +20,7 @@ import msgspec
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.mcp.config import check_address
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
@@ -67,21 +67,12 @@ class ServerHost:
         return self._name
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AsyncGenerator[HostResponse, None]:
-        """Send a request to `url` itself; only recordings use `path`. Raises KodeError."""
-        del path
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[HostResponse, None]:
+        """Send a request to `url` itself; its path is for recordings only. Raises KodeError."""
         if self._http is None:
             self._http = HttpClient(self)
             self._opened.append(self._http)
-        async with self._http.stream(method, "", body, headers, asker, timeouts) as response:
+        async with self._http.stream(request._replace(path="")) as response:
             yield response
 
     async def aclose(self) -> None:
@@ -308,7 +299,7 @@ class HttpChannel:
     ) -> AbstractAsyncContextManager[HostResponse]:
         asker = f"mcp {self._config.name} {method}"
         path = urlsplit(self._config.url).path
-        return self._host.stream(method, path, body, headers, asker)
+        return self._host.stream(HttpRequest(method, path, headers, body, asker))
 
     async def _authorized(self, response: HostResponse) -> bool:
         """Return whether `authorize` has new headers for a refused message, and use them."""

@@ -26,6 +26,7 @@ from kode_sidecar.core.domain.model_event import (
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.request import HttpRequest
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint, HostResponse
@@ -224,7 +225,7 @@ class Attempt:
         headers = self._endpoint.headers(self._model)
         path, asker = self._dialect.path, self._request.asker
         http = self._endpoint.http()
-        return http.stream("POST", path, self._body, headers, asker, self._timeouts)
+        return http.stream(HttpRequest("POST", path, headers, self._body, asker, self._timeouts))
 
     def _refused(self, response: HostResponse, body: bytes, raw: RawAnswer | None) -> None:
         if raw is not None:

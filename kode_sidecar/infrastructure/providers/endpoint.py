@@ -12,7 +12,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.host_facts import NO_LIMITS, HostFacts, OfferedModel
 from kode_sidecar.core.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, with_facts
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
@@ -55,17 +55,9 @@ class HostResponse(Protocol):
 
 
 class Host(Protocol):
-    """Takes requests: `http.client.HttpClient`, or a recording. `asker` names who asks."""
+    """Takes requests: `http.client.HttpClient`, or a recording."""
 
-    def stream(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        asker: str = "",
-        timeouts: HttpTimeouts | None = None,
-    ) -> AbstractAsyncContextManager[HostResponse]: ...
+    def stream(self, request: HttpRequest, /) -> AbstractAsyncContextManager[HostResponse]: ...
 
     async def aclose(self) -> None: ...
 
@@ -212,7 +204,7 @@ class Endpoint:
         """Return the models the host serves to this key. Raises KodeError."""
         http = self.http()
         headers = self.headers(self.config.profile.model("list"))
-        async with http.stream("GET", MODELS_PATH, None, headers) as response:
+        async with http.stream(HttpRequest("GET", MODELS_PATH, headers)) as response:
             body = await response.read_all(MAX_MODELS_BYTES)
         if response.status != 200:
             error = self.errors.response(response.status, response.headers, body, "list")
@@ -228,7 +220,7 @@ class Endpoint:
         """
         model = self.config.profile.model("none")
         path, headers = DIALECTS[model.dialect].path, self.headers(model)
-        async with self.http().stream("POST", path, b"{}", headers) as response:
+        async with self.http().stream(HttpRequest("POST", path, headers, b"{}")) as response:
             body = await response.read_all(MAX_MODELS_BYTES)
         error = self.errors.response(response.status, response.headers, body, model.id)
         return response.status not in NOT_THERE or error.code == "ModelNotFound"

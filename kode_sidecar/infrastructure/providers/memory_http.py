@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS, MemoryItem, check_memory
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.providers.error_words import ErrorWords, seconds_to_wait
 from kode_sidecar.infrastructure.providers.provider_config import host_of
 
@@ -133,7 +133,7 @@ class HttpMemory:
         if self._host.key:
             headers["authorization"] = f"Bearer {self._host.key}"
         sent = msgspec.json.encode(body)
-        async with http.stream("POST", path, sent, headers, _ASKER) as response:
+        async with http.stream(HttpRequest("POST", path, headers, sent, _ASKER)) as response:
             if response.status not in (200, 201):
                 raise self._refused(name, path, response.status, dict(response.headers))
             data = await response.read_all(MAX_ANSWER_BYTES + 1)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kode_sidecar.core.domain.event_parts import Effort
 from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.domain.model_event import UsageReported
-from kode_sidecar.infrastructure.http.timeouts import TimeLimits
+from kode_sidecar.infrastructure.http.request import TimeLimits
 
 Thinking = Literal["never", "optional", "always"]
 DialectName = Literal["kimi", "openai_chat", "openai_responses", "anthropic_messages"]

@@ -29,7 +29,7 @@ import msgspec
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.request import HttpTimeouts
 from kode_sidecar.infrastructure.providers.known_providers import KIMI, KNOWN_HOSTS
 from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
-from kode_sidecar.infrastructure.http.timeouts import STALLED
+from kode_sidecar.infrastructure.http.request import STALLED
 
 # A limit that we guessed, not the host named, is dropped after this long.
 _GUESS_HOLDS = 60.0

@@ -11,7 +11,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.core.protocol.process import AuthStatusResult, ProviderAuth
 from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.http.timeouts import AT_HOME, HttpTimeouts, TimeLimits
+from kode_sidecar.infrastructure.http.request import AT_HOME, HttpTimeouts, TimeLimits
 from kode_sidecar.infrastructure.providers.known_providers import (
     BUILTIN_PROVIDERS,
     KIMI,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
+from kode_sidecar.infrastructure.http.request import HttpRequest
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from tests.support.raw_http import HANG_CEILING, RawHttpServer, Step, Wait
 
@@ -40,7 +41,7 @@ async def body(*reads: Step) -> bytes | None:
 
 async def got(http: HttpClient) -> bytes | None:
     try:
-        async with http.stream("GET", "/", None, {}) as found:
+        async with http.stream(HttpRequest("GET", "/")) as found:
             return await found.read_all(1 << 20)
     except KodeError as error:
         return None if error.code == "Network" else error.message.encode()
@@ -51,7 +52,7 @@ async def test_chunks_that_came_together_are_read_together() -> None:
     many = chunks(b"a", b"bb") + chunks(*[b"x" * 30] * 100)
     async with (
         asking([HEAD + many, Wait(go), LAST_CHUNK]) as (http, _),
-        http.stream("GET", "/", None, {}) as found,
+        http.stream(HttpRequest("GET", "/")) as found,
     ):
         assert await found.read() == b"abb" + b"x" * 3000
         go.set()
@@ -61,7 +62,7 @@ async def test_chunks_that_came_together_are_read_together() -> None:
 async def test_nothing_waits_for_the_rest_of_a_chunk() -> None:
     waits = [Wait(asyncio.Event()) for _ in range(2)]
     cut = [HEAD + b"a\r\n12345", waits[0], b"67", waits[1], b"890\r", b"\n0\r\n\r\n"]
-    async with asking(cut) as (http, _), http.stream("GET", "/", None, {}) as found:
+    async with asking(cut) as (http, _), http.stream(HttpRequest("GET", "/")) as found:
         assert await found.read() == b"12345"
         waits[0].event.set()
         assert await found.read() == b"67"

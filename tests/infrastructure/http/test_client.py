@@ -16,8 +16,8 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
+from kode_sidecar.infrastructure.http.request import HttpRequest, HttpTimeouts
 from kode_sidecar.infrastructure.http.response import HttpResponse
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.http.transport import describe_os_error, proxy_of
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, host_of
 from tests.support import raw_http
@@ -61,7 +61,7 @@ def server_tls() -> ssl.SSLContext:
 async def get(http: HttpClient) -> bytes:
     async with (
         asyncio.timeout(HANG_CEILING),
-        http.stream("GET", "/models", None, {}) as found,
+        http.stream(HttpRequest("GET", "/models")) as found,
     ):
         return await found.read_all(1 << 20)
 
@@ -113,7 +113,7 @@ async def test_headers_that_come_twice_are_one(new_http: NewHttp) -> None:
     answer = response(200, b"", "x-limit: 1", "x-limit: 2")
     async with (
         RawHttpServer(answer) as server,
-        new_http(server.url).stream("GET", "/", None, {}) as found,
+        new_http(server.url).stream(HttpRequest("GET", "/")) as found,
     ):
         assert found.headers["x-limit"] == "1, 2"
 
@@ -127,7 +127,7 @@ async def test_reads_come_merged_and_whole(new_http: NewHttp) -> None:
     pieces = [b"x" * 50] * 2_000
     async with RawHttpServer([HEAD, b"".join(map(chunk, pieces)), LAST_CHUNK]) as server:
         reads: list[bytes] = []
-        async with new_http(server.url).stream("POST", "/x", b"{}", {}) as found:
+        async with new_http(server.url).stream(HttpRequest("POST", "/x", {}, b"{}")) as found:
             assert (found.status, found.headers["content-type"]) == (200, "text/event-stream")
             while data := await found.read():
                 reads.append(data)
@@ -145,7 +145,7 @@ async def test_a_compressed_body(new_http: NewHttp) -> None:
 async def test_a_body_is_read_to_a_limit(new_http: NewHttp) -> None:  # W16
     async with (
         RawHttpServer(response(500, b"x" * 100_000)) as server,
-        new_http(server.url).stream("GET", "/", None, {}) as found,
+        new_http(server.url).stream(HttpRequest("GET", "/")) as found,
     ):
         assert len(await found.read_all(1_000)) == 1_000
 
@@ -156,9 +156,9 @@ BOMB = gzip.compress(b" " * 80_000_000)
 async def test_a_packed_bomb_is_not_unpacked(new_http: NewHttp) -> None:  # W16
     async with RawHttpServer(response(200, BOMB, "content-encoding: gzip")) as server:
         http = new_http(server.url)
-        async with http.stream("GET", "/", None, {}) as found:
+        async with http.stream(HttpRequest("GET", "/")) as found:
             assert len(await found.read_all(1_000)) == 1_000
-        async with http.stream("GET", "/", None, {}) as found:
+        async with http.stream(HttpRequest("GET", "/")) as found:
             with pytest.raises(KodeError) as caught:
                 await all_pieces(found)
         assert caught.value.code == "TooLarge"
@@ -252,7 +252,7 @@ async def test_a_large_body_over_tls_to_a_slow_reader(new_http: NewHttp) -> None
     async with RawHttpServer([HEAD, *map(chunk, pieces), LAST_CHUNK], tls=server_tls()) as server:
         async with (
             asyncio.timeout(HANG_CEILING),
-            new_http(server.url, known).stream("GET", "/", None, {}) as found,
+            new_http(server.url, known).stream(HttpRequest("GET", "/")) as found,
         ):
             body = bytearray()
             while data := await found.read():
@@ -292,7 +292,7 @@ async def test_leaving_early_closes_a_tls_connection(new_http: NewHttp) -> None:
     known = ssl.create_default_context(cafile=str(CERTIFICATE))
     stream = [HEAD, chunk(b"hi"), Wait(asyncio.Event())]
     async with RawHttpServer(stream, tls=server_tls()) as server, asyncio.timeout(HANG_CEILING):
-        async with new_http(server.url, known).stream("GET", "/", None, {}) as found:
+        async with new_http(server.url, known).stream(HttpRequest("GET", "/")) as found:
             assert await found.read() == b"hi"
         await server.hung_up.wait()
 
@@ -342,7 +342,7 @@ def test_a_proxy_does_not_show_its_secrets() -> None:  # W14
 
 async def test_redirects_are_not_followed(new_http: NewHttp) -> None:  # W9
     async with RawHttpServer(response(302, b"", "location: /elsewhere")) as server:
-        async with new_http(server.url).stream("GET", "/", None, {}) as found:
+        async with new_http(server.url).stream(HttpRequest("GET", "/")) as found:
             assert found.status == 302
         assert len(server.requests) == 1
 
@@ -351,7 +351,7 @@ async def test_redirects_are_not_followed(new_http: NewHttp) -> None:  # W9
 async def test_a_redirect_to_no_web_address_is_a_failure(new_http: NewHttp, target: str) -> None:
     async with RawHttpServer(response(302, b"", f"location: {target}")) as server:
         with pytest.raises(KodeError, match="redirects to no web address"):
-            async with new_http(server.url).stream("GET", "/", None, {}):
+            async with new_http(server.url).stream(HttpRequest("GET", "/")):
                 pass
 
 
@@ -399,7 +399,7 @@ async def test_an_answer_before_the_request_is_whole(new_http: NewHttp, goes_on:
     http = new_http(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     async with (
         asyncio.timeout(HANG_CEILING),
-        http.stream("POST", "/", b"x" * 2_000_000, {}) as found,
+        http.stream(HttpRequest("POST", "/", {}, b"x" * 2_000_000)) as found,
     ):
         assert (found.status, await found.read_all(100)) == (413, b"long")
     server.close()

@@ -31,7 +31,7 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, Sampling, ToolSpec
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
+from kode_sidecar.infrastructure.http.request import HttpTimeouts, TimeLimits
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.known_providers import KIMI
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile

@@ -12,7 +12,7 @@ from kode_sidecar.core.domain.model_event import ModelEvent, ModelNotice, UsageR
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.client import HttpClient
-from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
+from kode_sidecar.infrastructure.http.request import HttpTimeouts, TimeLimits
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.known_providers import (

@@ -1,7 +1,8 @@
-"""The time limits for a host. Light to import, and without HTTP."""
+"""What is asked of a host, and how long that may take. Light to import, and without HTTP."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -75,3 +76,14 @@ class HttpTimeouts:
             idle=min(self.idle, seconds),
             pinged=min(self.pinged, seconds),
         )
+
+
+class HttpRequest(NamedTuple):
+    """A request to a host. `asker` names who asks, for recordings; `timeouts` None: the host's."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    asker: str = ""
+    timeouts: HttpTimeouts | None = None
