@@ -36,6 +36,11 @@ class FindingDiagnostics:
             self._session_ids.append(session_id)
         self._refresh.schedule()
 
+    @property
+    def has_reviews(self) -> bool:
+        """Whether a session that it shows was reviewed, whatever is still open."""
+        return bool(self._session_ids)
+
     def at(self, uri: str, first: int, last: int) -> list[tuple[str, FindingView]]:
         """Return the findings that touch these lines of a file, each with its session's id."""
         return [

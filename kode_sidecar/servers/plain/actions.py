@@ -157,6 +157,9 @@ class CodeActions:
         yield _action(_command(self._texts("chat"), "kode.chat"), SOURCE)
         if chat.is_running:
             yield _action(_command(self._texts("stop"), "kode.stop"), SOURCE)
+        if self._findings.has_reviews:
+            title = self._texts("review_again")
+            yield _action(_command(title, "kode.verb", "review", "again"), SOURCE)
         count = len(self._hunks.all())
         if count:
             title = self._texts("accept_all", count=count)

@@ -38,6 +38,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "finding_fix": ("kode: fix: {name}", "kode：修复：{name}"),
     "finding_explain": ("kode: explain: {name}", "kode：解释：{name}"),
     "finding_dismiss": ("kode: dismiss: {name}", "kode：忽略：{name}"),
+    "review_again": ("kode: review again", "kode：重新审查"),
     "ask_fix": ("Fix this finding, and only it.", "请修复这个发现，不要改动别的。"),
     "ask_explain": ("Explain this finding.", "请解释这个发现。"),
     "why_dismiss": ("Why is {name} no fault?", "{name} 为什么不是问题？"),

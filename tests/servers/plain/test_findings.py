@@ -15,10 +15,13 @@ async def test_findings_are_fixed_explained_and_dismissed_by_code_actions(tmp_pa
     main = [
         *(*reviews(), answer(text("It leaves the last one out."))),
         *(answer(tool_call("read_file", {"path": "app.py"})), answer(edit), answer(text("Done."))),
+        *(reviews()[0], answer(text("Reviewed again."))),
     ]
-    model = reviewing_model(main, lambda _: [FAULT, {**other, "severity": "info"}])
+    found = [[FAULT, {**other, "severity": "info"}], [{**other, "severity": "info"}]]
+    model = reviewing_model(main, lambda _: found.pop(0))
     async with stock_client(roots=[root], model=model) as stock:
         buffer = stock.world.editor.open(root / "app.py", language_id="python")
+        assert "again" not in str(await stock.actions(buffer.uri, 0, 0))
         await stock.run("kode.verb", "review")
         await stock.until(lambda: stock.chat_has("Reviewed.\n\n## You"))
         first, second = await stock.until(lambda: stock.hunks(buffer.uri))
@@ -52,3 +55,9 @@ async def test_findings_are_fixed_explained_and_dismissed_by_code_actions(tmp_pa
         await stock.choose(await stock.actions(buffer.uri, 3, 3), "accept this edit")
         await stock.until(lambda: not stock.hunks(buffer.uri))
         assert new in buffer.text
+
+        await stock.choose(await stock.actions(buffer.uri, 0, 0), "review again")
+        await stock.until(lambda: stock.chat_has("Reviewed again.\n\n## You"))
+        assert not stock.hunks(buffer.uri)  # the fixed one is gone, the dismissed one stays so
+        asked = [str(chat.body["messages"]) for chat in model.chats]
+        assert any("The user dismissed these before" in one for one in asked)
