@@ -20,6 +20,7 @@ from kode_sidecar.infrastructure.commands.windows_job import WindowsJob
 
 Ended = Literal["exited", "timed_out", "too_much_output"]
 _DRAIN_SECONDS = 2.0
+_ERRORS = {True: subprocess.STDOUT, False: subprocess.DEVNULL, "apart": subprocess.PIPE}
 _CREATE_SUSPENDED = 0x00000004
 _CREATE_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
@@ -34,26 +35,32 @@ class CommandLimits:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """A program to run, with its folder, environment and limits; its `errors` go to its output."""
+    """A program to run, with its folder, environment and limits.
+
+    Its `errors` go to its output, are dropped (False), or come "apart". It reads `given`.
+    """
 
     program: Path
     arguments: Sequence[str]
     folder: Path
     environment: Mapping[str, str]
     limits: CommandLimits
-    errors: bool = True
+    errors: bool | Literal["apart"] = True
+    given: bytes = b""
 
 
 @dataclass(frozen=True)
 class CommandEnd:
     """How a command ended. `exit_code` is negative for a signal, None if we killed it.
 
-    `output` is standard output and error in the order they came, up to the limit.
+    `output` is standard output and error in the order they came, up to the limit; with `errors`
+    apart, `output` is standard output alone.
     """
 
     ended: Ended
     exit_code: int | None
     output: bytes
+    errors: bytes = b""
 
 
 def _unwatched(_output: bytes) -> None:
@@ -63,7 +70,7 @@ def _unwatched(_output: bytes) -> None:
 async def run_program(
     wanted: ProgramRun, on_output: Callable[[bytes], None] = _unwatched
 ) -> CommandEnd:
-    """Run a program without a shell and without input, and end everything it started with it.
+    """Run a program without a shell, and end everything it started with it.
 
     `on_output` gets its output as it comes, up to the limit. Raises KodeError `ToolFailed` if it
     cannot be started, and asyncio.CancelledError after killing it.
@@ -73,13 +80,13 @@ async def run_program(
     argv, options = tree.start_options([str(wanted.program), *wanted.arguments])
     try:
         transport, watched = await loop.subprocess_exec(
-            lambda: _Watched(wanted.limits.output_bytes, on_output),
+            lambda: _Watched(wanted, on_output),
             *argv,
             cwd=wanted.folder,
             env=wanted.environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if wanted.given else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if wanted.errors else subprocess.DEVNULL,
+            stderr=_ERRORS[wanted.errors],
             **options,
         )
     except (OSError, ValueError) as error:
@@ -90,6 +97,7 @@ async def run_program(
         tree.started()
     try:
         tree.adopt(transport.get_pid())
+        _give(transport, wanted.given)
         return await _to_the_end(transport, watched, tree, wanted.limits)
     finally:
         tree.end()
@@ -119,7 +127,15 @@ async def _to_the_end(
     code = transport.get_returncode() if ended == "exited" else None
     if ended == "exited" and watched.overflowed.done():
         ended = "too_much_output"
-    return CommandEnd(ended, code, bytes(watched.output))
+    return CommandEnd(ended, code, bytes(watched.output), bytes(watched.errors))
+
+
+def _give(transport: asyncio.SubprocessTransport, given: bytes) -> None:
+    """Write the program's input; one that does not read it is no failure."""
+    pipe: Any = transport.get_pipe_transport(0)
+    if pipe is not None:
+        pipe.write(given)
+        pipe.close()
 
 
 async def _until_done(work: Awaitable[Any]) -> None:
@@ -137,26 +153,32 @@ async def _until_done(work: Awaitable[Any]) -> None:
 class _Watched(asyncio.SubprocessProtocol):
     """Collects the output of a process; the futures are set when their event happens."""
 
-    def __init__(self, limit: int, on_output: Callable[[bytes], None]) -> None:
+    def __init__(self, wanted: ProgramRun, on_output: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
-        self._limit = limit
+        self._room = wanted.limits.output_bytes
         self._on_output = on_output
-        self.output = bytearray()
+        self._open = {1, 2} if wanted.errors == "apart" else {1}
+        self.output, self.errors = bytearray(), bytearray()
         self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.overflowed: asyncio.Future[None] = loop.create_future()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        del fd
-        room = self._limit - len(self.output)
-        self.output += data[:room]
-        self._on_output(data[:room])
-        if len(data) > room:
+        fits = data[: self._room]
+        self._room -= len(fits)
+        if fd == 1:
+            self.output += fits
+        else:
+            self.errors += fits
+        self._on_output(fits)
+        if len(data) > len(fits):
             _set(self.overflowed)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        del fd, exc
-        _set(self.closed)
+        del exc
+        self._open.discard(fd)
+        if not self._open:
+            _set(self.closed)
 
     def process_exited(self) -> None:
         _set(self.exited)
