@@ -442,6 +442,8 @@ export type NoticeCode =
   | "CompactionFailed"
   | "EffortChanged"
   | "GoalChecked"
+  | "HookFailed"
+  | "HookSays"
   | "LeftOut"
   | "MemoryUnavailable"
   | "MessagesLost"

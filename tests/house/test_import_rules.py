@@ -25,7 +25,7 @@ ROWS = {
     ),
     "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (
-        *(("sessions",), ("turns",), ("edits",), ("permissions",), ("event_log",)),
+        *(("sessions", "hooks"), ("turns",), ("edits",), ("permissions",), ("event_log",)),
         *(("reviews",), ("scouts",), ("tools", "verbs"), ("context",)),
     ),
     "jobs": (("batch",), ("run",)),
@@ -214,6 +214,7 @@ LATE_IMPORTS = {
     ("turns.toolset", "kode_sidecar.reviews.contracts"): "only an agent that reviews",
     ("boot.knowledge", "kode_sidecar.verbs.library"): "only who uses verbs, no job",
     ("boot.knowledge", "kode_sidecar.boot.verb_sources"): "only who uses verbs, no job",
+    ("boot.agent", "kode_sidecar.boot.hook_setup"): "only who has hooks",
     (
         "context.skill_front_matter",
         "kode_sidecar.text.yaml_text",

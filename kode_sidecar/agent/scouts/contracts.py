@@ -14,9 +14,11 @@ from kode_sidecar.core.kernel.contracts import (
     Emit,
     ModelClient,
     NewId,
+    RunCall,
     Sampling,
     Tool,
     ToolCall,
+    run_call,
 )
 
 
@@ -113,7 +115,8 @@ class ExploreRequest:
 
     `tools` only read, and see what the session sees; `text_of` returns a path's text as the session
     sees it, with LF line ends, or raises KodeError. `emit` takes `scout.updated`, and its `flow`
-    ends scouts with their turn. `spend` counts each answer, `open_log` makes a scout's record.
+    ends scouts with their turn. `spend` counts each answer, `open_log` makes a scout's record,
+    `run_call` runs each call of one.
     `report_tool` makes another `report_findings`, which hands its summary on and ends the scout.
     """
 
@@ -125,4 +128,5 @@ class ExploreRequest:
     spend: Callable[[Message], None]
     open_log: Callable[[str], ScoutLog]
     save_artifact: Callable[[str], Blob]
+    run_call: RunCall = run_call
     report_tool: Callable[[Callable[[str], None]], Tool] | None = None

@@ -147,6 +147,7 @@ class ScoutRun:
                         clock=services.clock,
                         save_artifact=self._request.save_artifact,
                         report_bug=services.report_bug,
+                        run_call=self._request.run_call,
                     ),
                     services.model,
                     self._tools(),

@@ -65,7 +65,7 @@ from kode_sidecar.core.protocol.turn import (
     TurnStartResult,
     TurnSteerParams,
 )
-from kode_sidecar.errors import KodeError, invalid_at
+from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
 from kode_sidecar.infrastructure.records.spending import Totals
 
@@ -168,9 +168,8 @@ class Session:
         """Save the user's steering for the running turn. Call the result after replying."""
         turn = turn_to_steer(self._turn, params.turn_id)
         self._check_is_seen(params.input, turn.context.model)
-        blocks = prompt_blocks(params.input, self._services.new_id)
-        if not blocks:
-            raise invalid_at("$.input", "there is nothing to say. Send text.")
+        blocks = await self._setup.steering(params.input)
+        turn = turn_to_steer(self._turn, params.turn_id)
         async with self.stream.saving():
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
@@ -316,6 +315,9 @@ class Session:
         self._check_may_start(model)
         self._check_is_seen(params.input, model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
+        said = [call.text if call is not None else None]
+        said.append(await self._setup.beside_prompt(params.input))
+        self._check_idle()
         blocks = prompt_blocks(params.input, self._services.new_id)
         place = prompt_place(self.conversation, params.parent_id, params.replaces)
         if not blocks:
@@ -325,7 +327,6 @@ class Session:
         self._budget.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
             async with self.stream.saving():
-                said = call.text if call is not None else None
                 prompt_id = self._open_turn(turn, blocks, params, place, said)
                 self._turn = turn
                 self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
@@ -365,7 +366,8 @@ class Session:
         )
         self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
         started = self._services.clock.monotonic()
-        return RunningTurn(turn_id, context, options, mode, asyncio.Event(), started, CutOff())
+        about = turn_id, context, options, mode, self._setup.hooks()
+        return RunningTurn(*about, asyncio.Event(), started, CutOff())
 
     def _open_turn(
         self,
@@ -373,15 +375,15 @@ class Session:
         blocks: tuple[Block, ...],
         params: TurnStartParams,
         place: PromptPlace,
-        said: str | None,
+        said: Sequence[str | None],
     ) -> str:
         """Write and report the prompt, after its reminder; return the prompt's message id.
 
-        `said` is the text of the verb that the prompt calls.
+        `said` stands beside it: the text of the verb that it calls, and what hooks add.
         """
         # Before the first message there is nothing a reminder could refer to.
         decided = turn.context.reminder() if turn.context.leaf_id is not None else None
-        opening = self._setup.begin(turn, [decided, said], blocks, params)
+        opening = self._setup.begin(turn, [decided, *said], blocks, params)
         agent, new_id = turn.options.agent.name, self._services.new_id
         prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
         self._setup.report_no_folder(turn.id)

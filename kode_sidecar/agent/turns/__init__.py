@@ -10,6 +10,9 @@ from kode_sidecar.agent.turns.context import (
 from kode_sidecar.agent.turns.prompt import check_is_seen, prompt_blocks, title_of, with_choices
 from kode_sidecar.agent.turns.services import (
     Budgets,
+    Hooks,
+    HookScope,
+    NoHooks,
     OfferTools,
     RequestBody,
     SessionServices,
@@ -29,7 +32,10 @@ from kode_sidecar.agent.turns.turn import (
 
 __all__ = [
     "Budgets",
+    "HookScope",
+    "Hooks",
     "LearnedRates",
+    "NoHooks",
     "OfferTools",
     "RequestBody",
     "RunningTurn",

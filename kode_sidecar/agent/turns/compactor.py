@@ -18,7 +18,7 @@ from kode_sidecar.agent.context.fitting import shortened_results
 from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
 from kode_sidecar.agent.turns.inspection import unwritten
 from kode_sidecar.agent.turns.prompt import reminder_input
-from kode_sidecar.agent.turns.services import SessionServices
+from kode_sidecar.agent.turns.services import Hooks, SessionServices
 from kode_sidecar.core.domain.agent_event import (
     ContextCompacted,
     ContextUse,
@@ -62,7 +62,8 @@ class Summary:
 class Compactor:
     """Sums up what a `TurnContext` shows, and tells of it with `emit`.
 
-    `plan` outlives it; `lost` returns what else is to be said again after it.
+    `plan` outlives it; `lost` returns what else is to be said again after it,
+    `hooks` may forbid it.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class Compactor:
         emit: Emit,
         plan: Callable[[], Sequence[PlanItem]],
         lost: Callable[[TurnContext], Sequence[Incoming]],
+        hooks: Callable[[], Hooks],
     ) -> None:
         self._services = services
         self._emit = emit
         self._plan = plan
         self._lost = lost
+        self._hooks = hooks
         self._failed_at: tuple[str, float] = ("", 0.0)
 
     async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
@@ -104,6 +107,9 @@ class Compactor:
 
         An answer that is none is asked for again: with less before it, then of the older half.
         """
+        refused = await self._hooks().before_compaction(context.turn_id)
+        if refused is not None:
+            return failure("Denied", refused)
         before = context.fitted(tools, "auto").whole.tokens
         failed: ErrorInfo | None = None
         spent: LostUsage | None = None

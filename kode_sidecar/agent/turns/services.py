@@ -4,7 +4,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.context.budget import BudgetedModel, stricter
@@ -16,7 +17,7 @@ from kode_sidecar.agent.context.surroundings import SystemPrompt
 from kode_sidecar.agent.edits import ChangeSets, EditLocks
 from kode_sidecar.agent.event_log import SessionStream
 from kode_sidecar.agent.event_log.editor_port import EditorPort
-from kode_sidecar.agent.permissions import UserQuestions
+from kode_sidecar.agent.permissions import PermissionGate, UserQuestions
 from kode_sidecar.agent.tools.background import BackgroundCommands
 from kode_sidecar.agent.turns.context import LearnedRates, TurnContext
 from kode_sidecar.core.domain.agent_event import Notice
@@ -32,10 +33,15 @@ from kode_sidecar.core.kernel.contracts import (
     ModelClient,
     ModelRequest,
     NewId,
+    NextRound,
+    RunCall,
     RunTurn,
     Sampling,
     Tool,
+    ToolCall,
+    ToolOutcome,
     ignore_outcome,
+    run_call,
 )
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import TurnOptions
@@ -46,6 +52,66 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 if TYPE_CHECKING:  # loaded when a prompt calls a verb
     from kode_sidecar.agent.verbs.calls import VerbCall
+
+
+@dataclass
+class HookScope:
+    """What hooks get to know of one session. `begun`: those of its start have run."""
+
+    session_id: str
+    transcript: Path
+    permissions: PermissionGate
+    mode: Callable[[], Mode]
+    emit: Emit
+    begun: bool = False
+
+
+class Hooks(Protocol):
+    """The hooks of one session."""
+
+    async def run_call(self, tool: Tool, params: Any, call: ToolCall, /) -> ToolOutcome:
+        """Run a valid call of a tool, unless a hook forbids it."""
+        ...
+
+    async def before_prompt(self, text: str, *, resumed: bool) -> str | None:
+        """Return what hooks say beside a prompt. Raises KodeError `Denied` if one forbids it."""
+        ...
+
+    async def before_compaction(self, turn_id: str) -> str | None:
+        """Return why history may not be summed up now; None if it may."""
+        ...
+
+    def next_round(self, turn_id: str) -> NextRound | None:
+        """Return what asks at the end of a turn whether it has to go on; None: nobody does."""
+        ...
+
+
+class NoHooks:
+    """`Hooks` of a user who has none."""
+
+    async def run_call(self, tool: Tool, params: Any, call: ToolCall, /) -> ToolOutcome:
+        """Run the call."""
+        return await tool.run(params, call)
+
+    async def before_prompt(self, text: str, *, resumed: bool) -> str | None:
+        """Say nothing."""
+
+    async def before_compaction(self, turn_id: str) -> str | None:
+        """Allow it."""
+
+    def next_round(self, turn_id: str) -> NextRound | None:
+        """Let the turn end."""
+
+
+_NO_HOOKS = NoHooks()
+
+
+def _no_hooks(_scope: HookScope) -> Hooks:
+    return _NO_HOOKS
+
+
+FindHooks = Callable[[HookScope], Hooks]
+"""Returns the hooks of now. Raises KodeError `ConfigInvalid` for hooks that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +125,7 @@ class ToolScope:
     records: ConversationFiles
     save_artifact: ArtifactSink
     commands: BackgroundCommands
+    run_call: RunCall = run_call
 
 
 OfferTools = Callable[[AgentProfile, Mode], Sequence[Tool]]
@@ -193,9 +260,10 @@ class SessionServices:
     user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
     for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
-    `call_verb` fills in what a prompt `/name` calls. `save_artifact` stores what tools say beyond
-    what the model reads, None: beside the session; `save_accepted` is the setting of that name,
-    `seeing_models` returns the models that take pictures.
+    `call_verb` fills in what a prompt `/name` calls, `hooks` finds the user's hooks of now.
+    `save_artifact` stores what tools say beyond what the model reads, None: beside the session;
+    `save_accepted` is the setting of that name, `seeing_models` returns the models that take
+    pictures.
     """
 
     model: ModelClient
@@ -223,6 +291,7 @@ class SessionServices:
     provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]
     call_verb: CallVerb = _calls_nothing
+    hooks: FindHooks = _no_hooks
     beginnings: Beginnings = field(default_factory=Beginnings)
     run_turn: RunTurn = run_turn
     stream: bool = True

@@ -28,15 +28,28 @@ from kode_sidecar.agent.turns.prompt import (
     with_choices,
 )
 from kode_sidecar.agent.turns.rereading import Rereading, why_anew
-from kode_sidecar.agent.turns.services import SessionServices, ToolScope, remembered_for
+from kode_sidecar.agent.turns.services import (
+    Hooks,
+    HookScope,
+    SessionServices,
+    ToolScope,
+    remembered_for,
+)
 from kode_sidecar.agent.turns.turn import RunningTurn, with_turn_key
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.event_parts import Effort
-from kode_sidecar.core.domain.message import NEW_TOOLS, OWN_WORDS, Block, TextBlock
+from kode_sidecar.core.domain.message import NEW_TOOLS, OWN_WORDS, Block, TextBlock, texts_of
 from kode_sidecar.core.kernel import tool_specs
-from kode_sidecar.core.kernel.contracts import ArtifactSink, Incoming, Tool, ToolSpec
+from kode_sidecar.core.kernel.contracts import (
+    ArtifactSink,
+    Incoming,
+    Tool,
+    ToolCall,
+    ToolOutcome,
+    ToolSpec,
+)
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import (
     ContextEditResult,
@@ -48,8 +61,9 @@ from kode_sidecar.core.protocol.turn import (
     TurnOptions,
     TurnStartParams,
 )
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.infrastructure.records.conversation_files import ConversationFiles, save_artifact
+from kode_sidecar.infrastructure.records.messages import MESSAGES_FILE
 
 _ALL_TOOLS: Mode = "review"
 """A mode that has all tools: a session begins with them, whatever mode it begins in."""
@@ -79,6 +93,13 @@ class TurnSetup:
         new_id = partial(services.new_id, "artifact")
         beside = partial(save_artifact, records.folder, new_id)
         self.save_artifact: ArtifactSink = services.save_artifact or beside
+        self._hook_scope = HookScope(
+            session_id,
+            records.folder / MESSAGES_FILE,
+            change_sets.permissions,
+            lambda: change_sets.proposals.mode,
+            stream,
+        )
         self._offer = services.tools(
             ToolScope(
                 session_id,
@@ -88,14 +109,40 @@ class TurnSetup:
                 records,
                 self.save_artifact,
                 commands,
+                self._run_call,
             )
         )
         self._reported_no_folder = False
         self._prefix = FixedPrefix(records)
         self._rereading = Rereading(stream, services.budgets.model.prices)
         self.compactor = Compactor(
-            services, stream, lambda: stream.history.plan, self._after_summary
+            services, stream, lambda: stream.history.plan, self._after_summary, self.hooks
         )
+
+    def hooks(self) -> Hooks:
+        """Return the user's hooks of now. Raises KodeError `ConfigInvalid`."""
+        return self._services.hooks(self._hook_scope)
+
+    async def beside_prompt(self, blocks: Sequence[Block]) -> str | None:
+        """Return what the user's hooks say beside a prompt. Raises KodeError `Denied`."""
+        resumed = bool(self._conversation.messages)
+        return await self.hooks().before_prompt("\n".join(texts_of(blocks)), resumed=resumed)
+
+    async def steering(self, given: Sequence[Block]) -> tuple[Block, ...]:
+        """Return the user's steering with what their hooks add to it.
+
+        Raises KodeError `InvalidParams`, and `Denied` if a hook forbids it.
+        """
+        blocks = prompt_blocks(given, self._services.new_id)
+        if not blocks:
+            raise invalid_at("$.input", "there is nothing to say. Send text.")
+        beside = await self.beside_prompt(blocks)
+        if beside is None:
+            return blocks
+        return (*blocks, TextBlock(id=self._services.new_id("block"), text=beside))
+
+    async def _run_call(self, tool: Tool, params: Any, call: ToolCall) -> ToolOutcome:
+        return await self.hooks().run_call(tool, params, call)
 
     def context(
         self,

@@ -110,6 +110,7 @@ def _request(
         spend=turn.totals.add_message,
         open_log=scope.records.open_scout_log,
         save_artifact=scope.save_artifact,
+        run_call=scope.run_call,
     )
 
 

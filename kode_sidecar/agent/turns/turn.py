@@ -10,14 +10,14 @@ from kode_sidecar.agent.context.agents import AgentProfile
 from kode_sidecar.agent.event_log import NewSession, SessionStream
 from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
 from kode_sidecar.agent.turns.goal import GoalCheck
-from kode_sidecar.agent.turns.services import SessionServices, recall
+from kode_sidecar.agent.turns.services import Hooks, SessionServices, recall
 from kode_sidecar.core.domain.agent_event import (
     ContextUse,
     TurnCompleted,
     TurnStarted,
     UsageUpdated,
 )
-from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.event_parts import Attention
 from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, unanswered
 from kode_sidecar.core.kernel import message_completed
@@ -27,6 +27,7 @@ from kode_sidecar.core.kernel.contracts import (
     Emit,
     Incoming,
     NewId,
+    NextRound,
     Tool,
     TurnEnd,
     TurnLimits,
@@ -51,6 +52,7 @@ class RunningTurn:
     context: TurnContext
     options: NewSession
     mode: Mode
+    hooks: Hooks
     saved: asyncio.Event
     started: float
     cut_off: CutOff
@@ -184,7 +186,8 @@ async def run_to_end(
         cut_off=turn.cut_off,
         uri_of=services.workspace.uri_of,
         call_ended=services.call_ended,
-        next_round=None if turn.goal is None else turn.goal.next_round,
+        run_call=turn.hooks.run_call,
+        next_round=_next_round(turn.goal, turn.hooks.next_round(turn.id)),
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
     try:
@@ -202,6 +205,17 @@ async def run_to_end(
         )
         end = TurnEnd("error", failure("InternalError", text))
     await ended(end)
+
+
+def _next_round(goal: GoalCheck | None, hooked: NextRound | None) -> NextRound | None:
+    """Return what may make a turn go on: its goal, and once that is reached the user's hooks."""
+    if goal is None or hooked is None:
+        return hooked if goal is None else goal.next_round
+
+    async def following() -> Incoming | ErrorInfo | None:
+        return await goal.next_round() or await hooked()
+
+    return following
 
 
 def report_end(

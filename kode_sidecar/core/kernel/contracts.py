@@ -246,6 +246,15 @@ class Tool:
     card: Callable[[Any], CallCard] | None = None
 
 
+RunCall = Callable[[Tool, Any, ToolCall], Awaitable[ToolOutcome]]
+"""`(tool, params, call)`: runs a call whose arguments are valid."""
+
+
+async def run_call(tool: Tool, params: Any, call: ToolCall) -> ToolOutcome:
+    """Run a call as it is: the default where nothing stands before it."""
+    return await tool.run(params, call)
+
+
 CallEnded = Callable[[str, ToolOutcome], None]
 """`(tool_use_id, outcome)`: called for every call that ended, even if it never ran."""
 
@@ -352,8 +361,8 @@ class TurnScope:
     The user is notified every `silence_told` seconds that the model stays silent. Call `cut_off`
     just before cancelling the turn's task. `uri_of` maps a path in a call to the file's URI, None
     if it may have none. `call_ended(tool_use_id, outcome)` gets the outcome of a call before its
-    block is completed; it must not raise. With `next_round` the turn goes on until its goal is
-    reached.
+    block is completed; it must not raise. `run_call` runs each valid call. With `next_round` the
+    turn goes on until its goal is reached.
     """
 
     session_id: str
@@ -366,6 +375,7 @@ class TurnScope:
     cut_off: CutOff = field(default_factory=CutOff)
     uri_of: Callable[[str], str | None] = _nowhere
     call_ended: CallEnded = ignore_outcome
+    run_call: RunCall = run_call
     next_round: NextRound | None = None
 
 

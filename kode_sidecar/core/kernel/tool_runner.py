@@ -158,7 +158,8 @@ class ToolRun:
                 text += f" Its arguments are {arguments_of(tool.params)}."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            outcome = await tool.run(params, self._call(call, self._block_ids[position]))
+            named = self._call(call, self._block_ids[position])
+            outcome = await self._scope.run_call(tool, params, named)
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
             return _with_notes(outcome, notes)
         except KodeError as error:

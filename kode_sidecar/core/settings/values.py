@@ -124,8 +124,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     may cost.
     `permission_timeout` is how long a question to the user stays open; no answer means no.
     `edit_timeout` is how long the editor may take for an edit, perhaps asking its user, before
-    other edits proceed. `providers`, `logical_models`, `agents` and `mcp` stay as written:
-    `providers.user_providers`, `context.agents` and `mcp.config` read them.
+    other edits proceed. `providers`, `logical_models`, `agents`, `mcp` and `hooks` stay as written:
+    `providers.user_providers`, `context.agents`, `mcp.config` and
+    `hooks.hook_file` read them.
     `http_retry_budget` is how long after the first attempt another one may
     begin. `file_encoding` reads files that are not UTF-8. `save_accepted`: a
     file that was saved before an accepted edit is saved after it.
@@ -164,6 +165,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     logical_models: _Written = field(default_factory=dict[str, Any])
     agents: _Written = field(default_factory=dict[str, Any])
     mcp: _Written = field(default_factory=dict[str, Any])
+    hooks: _Written = field(default_factory=dict[str, Any])
     commands: Annotated[CommandSettings, SettingRow(env=(), shown=attrgetter("mode"))] = (
         CommandSettings()
     )
