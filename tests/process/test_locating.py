@@ -69,7 +69,7 @@ async def test_other_shapes_of_an_edit_are_understood(project: Path) -> None:
         ("propose_edit", {"input": patch + "*** End Patch"}),
     )
     assert "its end may be missing" in cut
-    assert "[Your arguments were mended: a patch was read as edits.]" in whole
+    assert "[Your arguments were fixed: a patch was read as edits.]" in whole
 
 
 async def test_a_file_that_is_only_proposed_is_read_and_found(project: Path) -> None:

@@ -61,7 +61,7 @@ class MemoryNote:
 async def recalled(
     memory: Memory, query: str, scopes: Sequence[str], limit: int, reported: Collection[str] = ()
 ) -> list[MemoryItem]:
-    """Return the matches for `query` in order of `scopes`, without the ids in `told`.
+    """Return the matches for `query` in order of `scopes`, without the ids in `reported`.
 
     Raises KodeError as `Memory.recall` does.
     """

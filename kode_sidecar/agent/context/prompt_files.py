@@ -67,7 +67,7 @@ class PromptFiles:
             hint = f"The prompt file {label} is missing; restore it or install kode-sidecar again."
             raise KodeError("ConfigInvalid", hint) from None
         except (OSError, UnicodeDecodeError):
-            hint = f"The prompt file {label} is not readable as UTF-8; mend it."
+            hint = f"The prompt file {label} is not readable as UTF-8; fix it."
             raise KodeError("ConfigInvalid", hint) from None
         if values is None:
             return text

@@ -1,4 +1,4 @@
-"""What an agent is told of its surroundings, and what to tell it when they change.
+"""Describes an agent's surroundings to it, and reports when they change.
 
 A session's system prompt never changes, since hosts cache requests by their beginning: what is
 different later comes as a message, where it changes.
@@ -16,7 +16,7 @@ from kode_sidecar.agent.context.system_prompt import Surroundings, project_notes
 from kode_sidecar.core.domain.message import Message
 
 SURROUNDINGS = "surroundings"
-"""In a reminder's `meta`: the states of the parts it tells of, by name; None: gone."""
+"""In a reminder's `meta`: the states of the parts it is about, by name; None: gone."""
 
 _HEAD = "What follows has changed. It holds from here on, in place of what was said of it above."
 
@@ -92,7 +92,7 @@ def states_of(parts: Mapping[str, PromptPart]) -> dict[str, str]:
 
 
 def known_states(first: Mapping[str, str], shown: Iterable[Message]) -> Mapping[str, str]:
-    """Return what the model knows: the states in its system prompt, then those it was told of."""
+    """Return what the model knows: the states in its system prompt, then those reported since."""
     known: dict[str, str | None] = {**first}
     for message in shown:
         reported: object = message.meta.get(SURROUNDINGS)
@@ -102,7 +102,7 @@ def known_states(first: Mapping[str, str], shown: Iterable[Message]) -> Mapping[
 
 
 def changes(known: Mapping[str, str], parts: Mapping[str, PromptPart]) -> Sequence[PromptChange]:
-    """Return what to tell a model that knows these states: our own words first, then the rest."""
+    """Return the report for a model that knows these states: our own words first, then the rest."""
     gone = [name for name in known if name not in parts]
     new = {name: part for name, part in parts.items() if known.get(name) != part.state}
     found: list[PromptChange] = []

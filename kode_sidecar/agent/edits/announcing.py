@@ -1,4 +1,4 @@
-"""Makes hunks pending and tells the editor of them."""
+"""Makes hunks pending and announces them to the editor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

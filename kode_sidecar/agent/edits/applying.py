@@ -90,7 +90,7 @@ class Applying:
         await self._followed_through(self._decide(choices, by_user=by_user))
 
     async def forecast(self, change_set: ChangeSet, choices: Choices) -> DecideResult:
-        """Return what it would come to, as far as can be told without sending anything."""
+        """Return what it would come to, as far as can be known without sending anything."""
         _, back = self._to_keep(choices)
         undone = (await self._undo_unkept(back, dry_run=True)) if back else ()
         documents = await self._documents(change_set.hunks[key] for key in choices)
@@ -291,7 +291,7 @@ class Applying:
     async def _take_back(
         self, hunks: Sequence[ProposedHunk], number: int, *, back: bool
     ) -> dict[str, EditResult]:
-        """Send what undoes hunks, or redoes them; what comes late is told when it comes."""
+        """Send what undoes hunks, or redoes them; what comes late is reported when it comes."""
 
         def late(results: Mapping[str, EditResult]) -> None:
             here = _to_go((hunk for hunk in hunks if hunk.id in results), back=back)
@@ -403,7 +403,7 @@ class Applying:
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:
-    """Tell of a failure that nobody waits for any more."""
+    """Report a failure that nobody waits for any more."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         _log.error("a decision failed after its caller was cancelled", exc_info=error)

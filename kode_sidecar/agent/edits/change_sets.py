@@ -72,13 +72,13 @@ class News(Protocol):
 class ChangeSets:
     """One change set per turn that proposes something.
 
-    `session_files` is what the model reads, `freshness` what it has read, `files` tells of changes
+    `session_files` is what the model reads, `freshness` what it has read, `files` reports changes
     by others, `proposals` takes what the model proposes. `emit` returns the `seq` of
     the event, `save` makes decisions durable before they are answered, `published` returns once no
     emitted event is held back: an edit never overtakes its announcement (O6). Sessions of one
-    editor share `locks`: at most one unverified edit per URI, and each hears, by its `title`, what
-    the others changed. `open_texts` knows what of the open files is not on disk. `news` is what
-    else the model is notified of.
+    editor share `locks`: at most one unverified edit per URI, and each is notified, by its `title`,
+    of what the others changed. `open_texts` knows what of the open files is not on disk. `news` is
+    what else the model is notified of.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class ChangeSets:
         )
 
     def take_reminders(self) -> str | None:
-        """What the model was not told yet: decisions on this branch's edits, others' changes.
+        """Return what is not reported to the model yet: decisions on this branch, others' changes.
 
         Each hunk and each change once.
         """

@@ -26,8 +26,8 @@ _Kind = tuple[int, str, str, str]
 class DiagnosticNews:
     """The news of one session. `place(uri, line)` names a place, from line 0 of the editor's text.
 
-    What was there before a proposal is no news; what is new is told once. Nothing is asked of an
-    editor that does not serve diagnostics, and a failing one says nothing.
+    What was there before a proposal is no news; what is new is reported once. Nothing is asked of
+    an editor that does not serve diagnostics, and a failing one says nothing.
     """
 
     def __init__(self, servers: LanguageServers, place: Callable[[str, int], str]) -> None:
@@ -58,7 +58,7 @@ class DiagnosticNews:
             await asyncio.wait(self._looks.values(), timeout=SETTLE_SECONDS)
 
     def unreported(self) -> str | None:
-        """The reminder; it stays untold until `told`."""
+        """The reminder; it stays unreported until `reported`."""
         self._reported = {uri: list(found) for uri, found in self._news.items() if found}
         if not self._reported:
             return None
@@ -72,7 +72,7 @@ class DiagnosticNews:
         return _HEAD + "\n".join(lines)
 
     def reported(self) -> None:
-        """The model was told what `unreported` said last."""
+        """Note that the model got what `unreported` said last."""
         for uri, found in self._reported.items():
             self._news[uri] = [one for one in self._news.get(uri, ()) if one not in found]
         self._reported = {}

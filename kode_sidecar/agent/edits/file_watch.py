@@ -1,4 +1,4 @@
-"""Notices when others change files that a session's model has read, and tells user and model."""
+"""Notices when others change files that a session's model has read, and notifies user and model."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -32,8 +32,8 @@ class FileWatch:
 
     `known` gives the document at a path (`SessionFiles.known`). Nothing polls: `look` runs before
     each step of the model and whenever somebody asks. Nothing is concluded from the text of a
-    document while an edit of the session's own is `in_flight`; what it did is told by `applied`
-    then, and is nobody else's change. `edited` hears of the URI of each file that an own edit has
+    document while an edit of the session's own is `in_flight`; what it did is reported by `applied`
+    then, and is nobody else's change. `edited` receives the URI of each file that an own edit has
     changed; what peers edited comes by `notify`.
     """
 
@@ -114,7 +114,7 @@ class FileWatch:
         return self._note(self._noted)
 
     def reminder_reported(self) -> None:
-        """The model was told what `reminder` said last; each change once."""
+        """Note that the model got what `reminder` said last: each change is reported once."""
         noted, self._noted = self._noted, []
         for change in noted:
             self._freshness.report(change.key)

@@ -26,7 +26,7 @@ LOST = "the file was closed, or went out of step with the editor, while the edit
 
 
 Late = Callable[[Mapping[str, EditResult]], None]
-"""Hears what the text shows of hunks whose edit was given up, by their ids."""
+"""Receives what the text shows of hunks whose edit was given up, by their ids."""
 
 
 @dataclass(eq=False)
@@ -34,7 +34,7 @@ class Order:
     """Hunks of one document that shall be sent, and what became of them so far.
 
     `texts` says by hunk id what to put there, None for the hunk's own new text. `states` are those
-    they had before. `late` hears of what comes once the order is `over`. `undo`: they are taken
+    they had before. `late` receives what comes once the order is `over`. `undo`: they are taken
     back, or put back.
     """
 
@@ -104,7 +104,7 @@ class Flight:
         return seconds if self.answer.applied else seconds / 8
 
     def why_not(self, *, diverged: bool) -> str:
-        """Return why it is not seen as it was sent, as far as the editor tells."""
+        """Return why it is not seen as it was sent, as far as the editor says."""
         if diverged:
             return "the text that didChange then tells is not what the edit makes"
         if self.accepted:

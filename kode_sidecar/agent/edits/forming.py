@@ -37,7 +37,7 @@ from kode_sidecar.infrastructure.workspace.document import Document
 
 @dataclass
 class _Call:
-    """A call that is being written, and the hunks that were told of it, by URI."""
+    """A call that is being written, and the hunks that were announced of it, by URI."""
 
     tool: str
     arguments: GrowingArguments = field(default_factory=GrowingArguments)

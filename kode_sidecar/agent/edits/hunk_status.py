@@ -76,7 +76,7 @@ class HunkStatus:
                 self.look_at(document)
 
     def look_at(self, document: Document) -> None:
-        """Tell what the text shows anew: verdicts, and what fits no more or does again."""
+        """Report what the text newly shows: verdicts, and what fits no more or does again."""
         key = document.key
         if key in self._services.in_flight:
             return
@@ -88,7 +88,7 @@ class HunkStatus:
             self._ledger.report_fit(news)
 
     def see_verdicts(self, document: Document) -> None:
-        """Tell which hunks turn out to be done, or discarded, unless one is on its way there."""
+        """Report which hunks turn out to be done, or discarded, unless one is on its way there."""
         if document.key in self._services.in_flight:
             return
         hunks = self._ledger.unsettled(document.key)
@@ -135,7 +135,7 @@ class HunkStatus:
         return is_taken((span.start, span.end), hunk, self._recovery.placed(document))
 
     def _see_lines_between(self, document: Document, hunks: Iterable[ProposedHunk]) -> None:
-        """Tell which hunks were done unseen, and have lines of the user's in them by now."""
+        """Report which hunks were done unseen, and have lines of the user's in them by now."""
         text = self._overlay.current(document).text
         for hunk in hunks:
             span = self._overlay.find(document, hunk.id)

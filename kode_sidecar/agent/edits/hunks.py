@@ -1,4 +1,4 @@
-"""The hunks of a session with their states; every change of state is told once."""
+"""The hunks of a session with their states; every change of state is reported once."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ _DISCARDED = "it was sent to the editor, but the text does not have it: it was d
 class EditResult:
     """What became of one hunk that was sent. `found` is what stands there instead, if it diverged.
 
-    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell. `reason` says
+    `unconfirmed`: sent for a file that the editor does not sync, so nobody can know. `reason` says
     why it was not applied, `diff` what it would still do to the text there. `by_earlier`: an edit
     that was sent for it before has come.
     """
@@ -50,7 +50,7 @@ class EditResult:
 
 
 class HunkLedger:
-    """Change sets, one per turn, and what the model has not been told about them."""
+    """Change sets, one per turn, and what is not reported to the model yet."""
 
     def __init__(self, emit: Callable[[Event], int], new_id: NewId) -> None:
         self._emit = emit
@@ -114,7 +114,7 @@ class HunkLedger:
         self._settle(hunks, dict.fromkeys(reasons, "stale"))
 
     def announce(self, hunks: Sequence[ProposedHunk]) -> None:
-        """Tell new hunks of one file and one turn, whole, in the order of the text."""
+        """Announce new hunks of one file and one turn, whole, in the order of the text."""
         if not hunks:
             return
         change_set = self.of_turn(hunks[0].turn_id)
@@ -165,7 +165,7 @@ class HunkLedger:
             choice, result = choices[hunk.id], results[hunk.id]
             hunk.comment = choice.comment
             if hunk.state == hunk.done_state and (result.by_earlier or not result.is_applied):
-                continue  # an earlier edit of it stands, and was told
+                continue  # an earlier edit of it stands, and was reported
             hunk.replacement = choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
             hunk.explain(result.reason, result.diff)
@@ -219,7 +219,7 @@ class HunkLedger:
         self._report(hunks, lambda hunk: replace(hunk.state_view(), fits=hunk.fits))
 
     def unsettled(self, key: str) -> list[ProposedHunk]:
-        """Hunks of that document of which the text may still tell something new."""
+        """Hunks of that document of which the text may still show something new."""
         return [
             hunk
             for hunk in self._hunks.values()
@@ -271,7 +271,7 @@ class HunkLedger:
                 hunk.file = new_file
 
     def expect(self, hunks: Sequence[ProposedHunk]) -> Sequence[asyncio.Future[None]]:
-        """Return what is done once each hunk is decided; until `expected` nobody else tells it."""
+        """Return what is done once each hunk is decided; until `expected` only we report it."""
         for hunk in hunks:
             self._waiters[hunk.id] = asyncio.get_running_loop().create_future()
         return [self._waiters[hunk.id] for hunk in hunks]
@@ -282,13 +282,13 @@ class HunkLedger:
             del self._waiters[hunk.id]
 
     def reported(self, turn_ids: Collection[str]) -> None:
-        """The model was told what `unreported` says of these turns."""
+        """Note that the model got what `unreported` says of these turns."""
         known = [key for key, hunk in self._unreported.items() if hunk.turn_id in turn_ids]
         for key in known:
             del self._unreported[key]
 
     def unreported(self, turn_ids: Collection[str]) -> str | None:
-        """What the model was not told yet about hunks of these turns; they stay untold."""
+        """Return what is not reported yet of hunks of these turns; they stay unreported."""
         known = [hunk for hunk in self._unreported.values() if hunk.turn_id in turn_ids]
         if not known:
             return None
@@ -334,7 +334,7 @@ class HunkLedger:
 
 
 def _is_another(hunk: ProposedHunk, put: str | None) -> bool:
-    """Return whether a hunk is told as done with another text than what was put now."""
+    """Return whether a hunk was reported as done with another text than what was put now."""
     return hunk.state == hunk.done_state and hunk.replacement != put
 
 

@@ -330,7 +330,7 @@ class Proposer:
     async def _settled(
         self, hunks: Sequence[ProposedHunk], call: ToolCall, consent: "_Consent"
     ) -> tuple[str, str]:
-        """What becomes of fresh hunks now: a few words, and what the model is told.
+        """What becomes of fresh hunks now: a few words, and what the model reads of it.
 
         It depends on the mode, but nobody is asked twice: a yes to the whole diff is a decision.
         """

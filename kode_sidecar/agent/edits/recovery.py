@@ -48,7 +48,7 @@ class Recovery:
                 if hunk.kind != "modify" and hunk.state == "proposed":
                     self._find_file(hunk)
             edits = [hunk for hunk in hunks if hunk.kind == "modify"]
-            # An undo that a full disk refused may be all that the journal tells of it.
+            # An undo that a full disk refused may be all that the journal has of it.
             open_ones = [hunk for hunk in edits if hunk.state in UNSETTLED | {"proposed", "undone"}]
             for file, group in by_file(open_ones).items():
                 self._find_edits(file, group, change_set.turn_id)

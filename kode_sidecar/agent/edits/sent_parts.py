@@ -1,6 +1,6 @@
-"""Which of the changes that an editor tells are the edits it was sent. Pure.
+"""Finds which of the changes that an editor reports are the edits it was sent. Pure.
 
-It may tell them in any order and size, and the user's keys with them: the places of what was sent
+It may report them in any order and size, and the user's keys with them: the places of what was sent
 are compared with the changes near them, as a whole, one by one, and line by line.
 """
 
@@ -18,7 +18,7 @@ _ENDS = ("\n", "\r")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The place of hunks that adjoin, so that nobody can tell their edits apart.
+    """The place of hunks that adjoin, so that their edits look alike.
 
     `[start, end)` of the text held `old` and will hold `new`. `swallowed`: a change took more than
     the place, so that nothing of it could be followed. `beside`: lines came up right beside the
@@ -99,7 +99,7 @@ Found = list[tuple[Change, Part | None]]
 
 
 def recognised(before: str, parts: Sequence[Part], changes: Sequence[Change]) -> Found:
-    """Return `changes` with those that do parts told as the edits that were sent."""
+    """Return `changes`, those that do parts replaced by the edits that were sent."""
     if _same(before, parts, changes):
         return [(part.edit, part) for part in parts]
     found: Found = []
@@ -197,7 +197,7 @@ def _may_hold(change: Change, part: Part) -> bool:
 
 
 def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tuple[int, Change]]:
-    """Join neighbours that share a line: told as whole lines they would overlap."""
+    """Join neighbours that share a line: as whole lines they would overlap."""
     result: list[tuple[int, Change]] = []
     reach = -1
     for at, change in changes:
@@ -262,7 +262,7 @@ def _neighbours(
         while at < len(items) and items[at][0] <= reach:
             reach = max(reach, items[at][1])
             at += 1
-        # Insertions in one place stay in the order in which they were told.
+        # Insertions in one place stay in the order in which they were reported.
         group = sorted(items[first:at], key=lambda item: item[3])
         yield (
             [parts[one[3]] for one in group if not one[2]],

@@ -72,9 +72,9 @@ class TextEdits:
     ) -> dict[str, EditResult]:
         """Apply hunks of one document and return what became of each one.
 
-        `texts` gives by hunk id what to put there, None for the hunk's own new text. `late` hears
+        `texts` gives by hunk id what to put there, None for the hunk's own new text. `late` gets
         what the text shows of them after all, when they were given up. `undo`: they are taken
-        back, or put back; where the user put something else, they are told as diverged.
+        back, or put back; where the user put something else, they are reported as diverged.
         """
         before: dict[str, HunkState] = {key: self._services.ledger[key].state for key in texts}
         order = Order(uri, label, texts, before, late, undo)
@@ -382,7 +382,7 @@ class TextEdits:
                 self._drop(key, flight)
 
     def _explain(self, label: str, flight: Flight, results: Mapping[str, EditResult]) -> None:
-        """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
+        """Report why an edit that was sent is not there: the cause mostly lies in the editor."""
         states = {results[hunk_id].state for hunk_id in flight.edits}
         if states & {"diverged", "conflict"}:
             why = flight.why_not(diverged="diverged" in states)

@@ -40,7 +40,7 @@ class UndoPlan:
     async def result(
         self, change_set: ChangeSet, done: Sequence[str], *, back: bool, verified: bool | None
     ) -> UndoResult:
-        """Return what is told of it: `done` were taken back, or put back; the diff is of these."""
+        """Return its report: `done` were taken back, or put back; the diff is of these."""
         return UndoResult(
             change_set_id=change_set.id,
             state=change_set.state,

@@ -1,4 +1,4 @@
-"""What the model is told of its hunks: one line for each, by a name that it remembers."""
+"""Reports to the model what became of its hunks: a line each, by a name that it remembers."""
 
 from kode_sidecar.core.domain.change_set import ProposedHunk
 from kode_sidecar.core.domain.hunk_state import facts

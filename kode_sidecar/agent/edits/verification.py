@@ -1,8 +1,9 @@
 """Did the editor do what it was asked? Found out from the text it reports, never from its answer.
 
 Editors drop edits and answer `applied: true`; a `didChange` may hold our edit and the user's keys,
-told in any order and size. So the places of an edit are followed through every change, and compared
-with what they should become. What else was done counts as somebody else's change: no guesses.
+reported in any order and size. So the places of an edit are followed through every change, and
+compared with what they should become. What else was done counts as somebody else's change: no
+guesses.
 """
 
 from bisect import bisect_left
@@ -46,7 +47,7 @@ class SentEdit:
     def follow(self, before: str, changes: Sequence[Change]) -> Sequence[Change]:
         """Return changes of `before`, ascending and disjoint, as the smaller ones they stand for.
 
-        Where they do just what was asked, these are our own edits: an editor may tell an inserted
+        Where they do just what was asked, these are our own edits: an editor may report an inserted
         line as one that begins in the middle of its neighbour.
         """
         found = recognised(before, self._parts, changes)
@@ -163,8 +164,8 @@ class SentEdit:
         """Return the parts that are done, though not where their place was followed to.
 
         A change may be too large to follow a place through, such as all of a text taken and put
-        back. An insertion leaves nothing in its old place to look at, and told together with the
-        user's keys it may seem to lie next to it; it must not be sent again.
+        back. An insertion leaves nothing in its old place to look at, and reported together with
+        the user's keys it may seem to lie next to it; it must not be sent again.
         """
         shown: set[tuple[str, ...]] = set()
         swallowed = {part.ids for part in self._parts if part.swallowed}

@@ -44,7 +44,7 @@ _MODULE = "turns"
 
 
 class ActivityLog:
-    """Writes a line for each event of one session that tells what was done.
+    """Writes a line for each event of one session that shows what was done.
 
     `provider` returns who serves the model of the running turn.
     """

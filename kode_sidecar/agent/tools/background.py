@@ -205,7 +205,7 @@ class BackgroundCommands:
         return "\n".join([head, *lines]) if lines else None
 
     def reported(self) -> None:
-        """The model was told what `unreported` said last."""
+        """Note that the model got what `unreported` said last."""
         for command in self._reported:
             command.known = True
         self._reported = []

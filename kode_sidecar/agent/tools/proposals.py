@@ -115,7 +115,7 @@ def head(proposed: Proposed, tiers: Sequence[Tier] = ()) -> str:
 def outcome(proposed: Sequence[Proposed], content: str, repairs: Sequence[str]) -> ToolOutcome:
     """Return the outcome of a call that proposed something in one change set."""
     if repairs:
-        content += f"\n[Your arguments were mended: {'; '.join(repairs)}.]"
+        content += f"\n[Your arguments were fixed: {'; '.join(repairs)}.]"
     return ToolOutcome(
         ok=True,
         summary=without_controls("; ".join(one.summary for one in proposed)),

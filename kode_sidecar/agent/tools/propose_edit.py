@@ -82,7 +82,7 @@ def propose_edit_tool(proposals: Proposals, files: SessionFileView, shown: Fresh
 
     async def run(given: EditCall, call: ToolCall) -> ToolOutcome:
         if given.repairs:
-            _log.info("arguments of propose_edit were mended: %s", "; ".join(given.repairs))
+            _log.info("arguments of propose_edit were fixed: %s", "; ".join(given.repairs))
         request = given.request
         if not isinstance(request, ProposeEditParams):
             patch = chosen_reading(request, files)

@@ -69,7 +69,7 @@ def propose_file_tool(proposals: Proposals, files: SessionFileView, shown: Fresh
 
     async def run(given: FileCall, call: ToolCall) -> ToolOutcome:
         if given.repairs:
-            _log.info("arguments of propose_file were mended: %s", "; ".join(given.repairs))
+            _log.info("arguments of propose_file were fixed: %s", "; ".join(given.repairs))
         params = given.params
         confirmed = params.confirm and params.path in refused
         try:

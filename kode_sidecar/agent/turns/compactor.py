@@ -49,7 +49,7 @@ _GROWN = 1.25
 class Summary:
     """What the model wrote, and which of the messages it was shown it takes the place of.
 
-    `known` are the fields of the message to be that the answer tells: usage, cost, model.
+    `known` are the fields of the new message that come from the answer: usage, cost, model.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Summary:
 
 
 class Compactor:
-    """Sums up what a `TurnContext` shows, and tells of it with `emit`.
+    """Sums up what a `TurnContext` shows, and reports it with `emit`.
 
     `plan` outlives it; `lost` returns what else is to be said again after it,
     `hooks` may forbid it.

@@ -87,7 +87,7 @@ class TokenMeter:
         *,
         returns_thinking: bool = True,
     ) -> None:
-        """A request was answered; hosts that tell no usage, or nonsense, teach nothing.
+        """A request was answered; hosts that report no usage, or nonsense, teach nothing.
 
         `returns_thinking`: later requests hold the reasoning of this answer.
         """
@@ -129,10 +129,10 @@ class TurnContext:
 
     `shown` are the stored messages that the model gets, `pinned` those of them that the user wants
     to stay, `window` is how many tokens it reads at most. History is not summed up (`compact`)
-    unasked where the user took a summary back (`undone`). `left_out` hears, once, that a request
-    holds less than all, `sending` hears of each request. `surroundings` are those of now, `prompt`
+    unasked where the user took a summary back (`undone`). `left_out` is called once if a request
+    holds less than all, `sending` gets each request. `surroundings` are those of now, `prompt`
     has those of the session's first request. `use` is how full the window is, by the host's own
-    count where it tells, None before any step. `keep` writes a message, or raises KodeError
+    count where it reports one, None before any step. `keep` writes a message, or raises KodeError
     `Storage`.
     Every message carries `meta.turnId`, so that a branch knows which turns made it.
     """
@@ -341,7 +341,7 @@ class TurnContext:
         return taken
 
     def reminder(self) -> str | None:
-        """What the model was not told yet of edits and files; told with the next message."""
+        """What of edits and files is not reported yet; it goes with the next message."""
         text = self._change_sets.unreported()
         self._reminding = text is not None
         return text

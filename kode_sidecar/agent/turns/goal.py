@@ -151,7 +151,7 @@ def goal_name(goal: Goal) -> str:
 
 
 def goal_words(goal: Goal) -> str:
-    """Return what the model is told of a goal before the prompt."""
+    """Return what the model reads of a goal before the prompt."""
     parts: list[str] = []
     if goal.command:
         argv = msgspec.json.encode(goal.command).decode()

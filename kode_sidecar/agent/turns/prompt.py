@@ -1,4 +1,4 @@
-"""What a turn begins with: what the model is told before a prompt, and the prompt."""
+"""Makes what a turn begins with: what the model reads before a prompt, and the prompt."""
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
@@ -112,7 +112,7 @@ _EDITOR_CONTEXT = "editorContext"
 
 
 def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
-    """What the sidecar tells the model on its own account, as a persisted message.
+    """Return what the sidecar itself has to say to the model, as a persisted message.
 
     `editor_context` is what it says of the editor.
     """
@@ -125,7 +125,7 @@ def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -
 def prompt_reminder(
     reported: Sequence[str | None], note: EditorNote | None, shown: Sequence[Message]
 ) -> Incoming | None:
-    """What goes before a prompt: what there is to be told, and what the user looks at.
+    """Return what goes before a prompt: reports, and what the user looks at.
 
     The latter only if the messages that the model gets do not say so already.
     """

@@ -146,7 +146,7 @@ _IDS = "memoryIds"
 
 
 async def recall(context: TurnContext, ask: Recall, emit: Emit) -> None:
-    """Before a turn's first step. Memory that fails is told to the user, and the turn goes on."""
+    """Recall before a turn's first step. The user is notified of a failure; the turn goes on."""
     prompt = context.shown[-1] if context.shown else None
     if prompt is None or not prompt.is_prompt:
         return
@@ -165,7 +165,7 @@ async def recall(context: TurnContext, ask: Recall, emit: Emit) -> None:
 async def remembered_for(
     blocks: Sequence[Block], shown: Sequence[Message], ask: Recall
 ) -> Incoming | None:
-    """What to tell beside a prompt; what the messages that the model gets say is not told again.
+    """Return what goes beside a prompt, without what the messages that the model gets already say.
 
     Raises KodeError as `Recall` does.
     """
@@ -257,7 +257,7 @@ class SessionServices:
     what its options mean; `questions` are those that wait for the user; `rates` is what was learned
     of counting the tokens of models, `encode` a request as it is sent; `edit_locks` keep edits of
     one document apart, `beginnings` the first steps of turns; `tools` makes those of a session. The
-    user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
+    user is notified of a model that is silent for `silence_seconds`. `provider` is who is asked
     for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
     `call_verb` fills in what a prompt `/name` calls, `hooks` finds the user's hooks of now.

@@ -221,7 +221,7 @@ class TurnSetup:
         )
 
     def report_no_folder(self, turn_id: str) -> None:
-        """Once a session the user hears why the model finds no files."""
+        """Notify the user, once a session, why the model finds no files."""
         if self._services.workspace.roots or self._reported_no_folder:
             return
         self._reported_no_folder = True
@@ -242,7 +242,7 @@ class TurnSetup:
         self._stream(Notice(turn_id=turn_id, code="PromptLeftOut", message=text))
 
     def _report_left_out(self, turn_id: str, fitted: Fitted) -> None:
-        """The user hears what the model does not see for want of room (C10)."""
+        """Notify the user of what the model does not see for want of room (C10)."""
         tokens = fitted.whole.tokens - fitted.size.tokens
         text = (
             f"The conversation is larger than the model's window: about {tokens} tokens of older "
@@ -301,7 +301,7 @@ class TurnSetup:
         return self._context
 
     def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
-        """Return the same tools as the model is told of them."""
+        """Return the same tools as the model reads of them."""
         return tool_specs(self.tools(options, mode, context))
 
     def list_tools(self, options: NewSession, mode: Mode) -> ToolsListResult:
@@ -365,7 +365,8 @@ class TurnSetup:
     ) -> list[Incoming]:
         """Return the opening of a turn, and fix how its request begins.
 
-        The opening says which tools the session did not offer at first. `told` is as in `opening`.
+        The opening says which tools the session did not offer at first. `reported` is as in
+        `opening`.
         """
         context = turn.context
         meta = with_goal(with_turn_key(params.meta, params.client_turn_key), params.goal)
@@ -383,7 +384,7 @@ class TurnSetup:
         return opening
 
     def _changes(self, context: TurnContext) -> list[Incoming]:
-        """What has changed of the surroundings since the model was told of them."""
+        """Return what has changed of the surroundings since they were reported to the model."""
         fresh = context.surroundings
         known = known_states(self._prefix.states(fresh), context.shown)
         return [
@@ -404,10 +405,10 @@ class TurnSetup:
         meta: Mapping[str, Any],
         options: TurnOptions | None,
     ) -> list[Incoming]:
-        """What a turn begins with: a reminder, if there is something to tell, and the prompt.
+        """What a turn begins with: a reminder, if there is something to report, and the prompt.
 
-        `told` is what became of edits, unless the session is new, and the text of a verb that the
-        prompt calls. Without blocks the turn goes on with what is there.
+        `reported` is what became of edits, unless the session is new, and the text of a verb that
+        the prompt calls. Without blocks the turn goes on with what is there.
         """
         decided, *more = reported
         texts = [None if context.leaf_id is None else decided, *more]
@@ -415,7 +416,7 @@ class TurnSetup:
             texts.append(self._services.koding_note(options))
         note = self._services.editor_note() if blocks else None
         reminder = prompt_reminder(texts, note, context.shown)
-        # First, because what became of edits counts as told with the first message that is saved.
+        # First, because what became of edits counts as reported with the first saved message.
         found = [] if reminder is None else [reminder]
         found += self._changes(context)
         if blocks:

@@ -151,7 +151,7 @@ def write_opening(
     try:
         for one in opening:
             write_incoming(turn.context, one, new_id, **fields(one))
-    except KodeError:  # what is written stays, so it is told
+    except KodeError:  # what is written stays, so it is reported
         _report_written(turn, emit)
         raise
     prompt_id = turn.context.leaf_id or ""

@@ -114,7 +114,7 @@ def _ending_as(after: str, hunks: Sequence[Hunk], before: str) -> tuple[Sequence
 
 
 class Spans:
-    """The spans of hunks in one text; tells which changes touch any of them."""
+    """The spans of hunks in one text; finds which changes touch any of them."""
 
     def __init__(self, hunks: Sequence[Hunk]) -> None:
         places = sorted((hunk.start, hunk.end) for hunk in hunks)

@@ -22,7 +22,7 @@ HunkState = Literal[
 class StateFacts(NamedTuple):
     """What is true of every hunk in a state.
 
-    `words` are what the model is told of it where nothing more is known, `counted_as` is where it
+    `words` are what the model reads of it where nothing more is known, `counted_as` is where it
     stands in the answer to a decision. `is_done`: its text stands there. `is_failed`: it was
     accepted and does not stand there, as far as anybody has seen; it may be accepted again.
     `carries_out` names the decisions that led to it. `rank`: how unlikely it is that a text which

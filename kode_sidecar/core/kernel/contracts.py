@@ -114,7 +114,7 @@ class ModelRequest:
     `prompt_tokens` estimates the size of the request with a safety margin, `prompt_likely` without
     it, and `prompt_at_most` is an upper bound; None if unknown. `cache_key` is stable over a
     session. `asker` names the source: one source sends its requests one after another. `meter`
-    tells what an answer used that is cut off.
+    returns what an answer used that is cut off.
     """
 
     model: str

@@ -130,7 +130,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     `http_retry_budget` is how long after the first attempt another one may
     begin. `file_encoding` reads files that are not UTF-8. `save_accepted`: a
     file that was saved before an accepted edit is saved after it.
-    `signals` is how the chat calls a user who looks elsewhere: `all` also tells the terminal.
+    `signals` is how the chat calls a user who looks elsewhere: `all` also notifies the terminal.
     `storage` is how the messages of new sessions are saved; existing sessions keep theirs.
     `log_redact_content` limits prompts and replies in the log to their first `log_redact_chars`
     characters. `skill_folders` hold skills besides the user's own; `memory_mode` says where

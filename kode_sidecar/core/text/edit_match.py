@@ -47,7 +47,7 @@ class EditMatch:
 
 @dataclass(frozen=True)
 class MatchError:
-    """Why nothing can be replaced; `message` tells the model how to fix it.
+    """Why nothing can be replaced; `message` says to the model how to fix it.
 
     `lines` are where an ambiguous quote begins, from 1, at most a hundred of them.
     """

@@ -95,8 +95,9 @@ class _Section:
 class _Walk:
     """Cuts a diff into files.
 
-    Where nothing but its look tells a header from text, `pairs_begin` decides. Then `doubtful` is
-    set; `swallowed` is set where the counts of a hunk make text of what looks like a header.
+    Where nothing but its look distinguishes a header from text, `pairs_begin` decides. Then
+    `doubtful` is set; `swallowed` is set where the counts of a hunk make text of what looks like a
+    header.
     """
 
     def __init__(self, lines: Sequence[str], *, pairs_begin: bool | None = None) -> None:

@@ -231,15 +231,15 @@ class _KnownIds:
             self.earlier = self.earlier or "afterSeq" in params
         if method == "kode/changeSet/decide" and not self.earlier:
             if params.get("changeSetId") not in self.change_sets:
-                yield f"nobody told of the change set {params.get('changeSetId')!r}"
+                yield f"nobody announced the change set {params.get('changeSetId')!r}"
             if int(params.get("seenSeq", 0)) > self.seq:
-                yield f"`seenSeq` {params['seenSeq']} was not told yet; the last was {self.seq}"
+                yield f"`seenSeq` {params['seenSeq']} was not sent yet; the last was {self.seq}"
             for decision in params.get("decisions", ()):
                 if decision.get("hunkId") not in self.hunks:
-                    yield f"nobody told of the hunk {decision.get('hunkId')!r}"
+                    yield f"nobody announced the hunk {decision.get('hunkId')!r}"
         in_session = method.startswith(("kode/turn/", "kode/tree/"))
         if in_session and params.get("sessionId") not in self.sessions:
-            yield f"nobody told of the session {params.get('sessionId')!r}"
+            yield f"nobody announced the session {params.get('sessionId')!r}"
 
 
 def _members(value: object) -> Iterator[tuple[str, object]]:

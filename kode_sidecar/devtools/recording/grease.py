@@ -56,7 +56,7 @@ class Grease:
         yield {**reported, "params": {**reported["params"], **GREASE}}
         for delta in deltas:
             if delta["blockId"] in self._last and delta["blockId"] in self._started:
-                yield self._started.pop(delta["blockId"])  # told again, and late
+                yield self._started.pop(delta["blockId"])  # sent again, and late
             before = self._last.get(delta["blockId"], delta)
             first = self._first.setdefault(delta["blockId"], delta)
             if self._count % _EVERY == 0:
@@ -70,7 +70,7 @@ class Grease:
         events = [{**event, **GREASE} for event in params["events"]]
         yield {**frame, "params": {**params, **GREASE, "events": events}}
         if all(event.get("seq") for event in events):
-            yield {**frame, "params": {**params, "events": events}}  # told again
+            yield {**frame, "params": {**params, "events": events}}  # sent again
         session_id = params["sessionId"]
         for event in params["events"]:
             kind = event.get("type")

@@ -45,7 +45,7 @@ class _RecordedExchange:
 class OfflineServer:
     """Answers each message of the client as the recorded server did. Sans-IO.
 
-    `tell` gets a line for every request that the recording does not expect, or expects with other
+    `report` gets a line for every request that the recording does not expect, or expects with other
     params. `ended` is True after `exit`.
     """
 

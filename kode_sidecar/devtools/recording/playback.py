@@ -109,7 +109,7 @@ class Playback:
         return playback_access(name, self._host)
 
     async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
-        """Return what a journal was told to hold by then; nothing on this disk."""
+        """Return what a journal held by then; nothing on this disk."""
         line = await self._loop.growth_of(tail.session_id)
         if line is None:
             await asyncio.Event().wait()  # nothing more was written until it was left

@@ -1,4 +1,4 @@
-"""Programs in a recording: what they say and how they end is written down, and told again.
+"""Programs in a recording: what they say and how they end is written down, and repeated.
 
 A playing process starts none of them. Commands and MCP servers alike are reached by the event
 loop, so this is all there is; what is written to a program follows from the other lines.
@@ -89,7 +89,7 @@ class ProgramLog:
 
 
 class RecordedProgram(asyncio.SubprocessTransport):
-    """A program that does not run: its protocol is told what was recorded.
+    """A program that does not run: its protocol gets what was recorded.
 
     `started` is done once it began then; it fails where it failed then. Its id is 0.
     """

@@ -1,7 +1,8 @@
 """The file format of a recording: a line for each thing that came in, went out, or was random.
 
-The lines are JSON, told apart by `lane`, in the order in which the event loop met them. A process
-that is killed leaves whole lines and perhaps a cut one; one that ended in order leaves an `end`.
+The lines are JSON, distinguished by `lane`, in the order in which the event loop met them. A
+process that is killed leaves whole lines and perhaps a cut one; one that ended in order leaves an
+`end`.
 """
 
 from typing import Any, Literal

@@ -184,7 +184,7 @@ class _ReplayRun:
                 was_waiting = isinstance(line, FrameIn) and line.rounds is not None and not files
                 if not was_waiting and (missing := await self._await_due(frame, process)):
                     return missing
-                while files:  # not before all is heard that saw them as they were
+                while files:  # not before everything arrived that saw them as they were
                     self._lay_out(files.pop(0))
                 if isinstance(line, FrameIn):
                     self._send(process, line)

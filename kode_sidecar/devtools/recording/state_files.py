@@ -46,7 +46,7 @@ _NOT_RECORDED = {LOCK_FILE, *MESSAGE_FILES, f"{DATABASE_FILE}-shm"}
 class StateReader:
     """Reads what changed since the last time, up to 20 MB in all. Blocking.
 
-    `roots` are the open folders: a list of sessions tells nothing of those held in others, and
+    `roots` are the open folders: a list of sessions has none of those held in others, and
     neither does the recording, unless the client asks for all.
     """
 

@@ -80,8 +80,8 @@ class Attempt:
     `started`: the answer began; `shown`: the user saw some of it; `usage`: the usage that a failed
     answer reported. `refusal` is what the host said to the request.
     `notices`, and those of options that `model` does not accept, follow the start
-    of the answer, unless they are already in `told`. `patience`: seconds the host may be silent;
-    None: its timeouts.
+    of the answer, unless they are already in `said`. `patience`: seconds the host may be
+    silent; None: its timeouts.
     """
 
     def __init__(

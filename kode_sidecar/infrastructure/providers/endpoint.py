@@ -216,7 +216,7 @@ class Endpoint:
     async def has_chat_api(self) -> bool:
         """Ask for an answer to nothing, which hosts refuse free of charge. Raises KodeError.
 
-        This tells a host that has no list of models from a wrong address.
+        This distinguishes a host that has no list of models from a wrong address.
         """
         model = self.config.profile.model("none")
         path, headers = DIALECTS[model.dialect].path, self.headers(model)

@@ -202,7 +202,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def usage_event(
     usage: Usage, price: TokenPrice | None, said: float | None = None, *, for_an_hour: int = 0
 ) -> UsageReported:
-    """Return usage with its cost: the one the host reported (`told`), else by the price if known.
+    """Return usage with its cost: the one that the host `said`, else by the price if known.
 
     `for_an_hour` counts the written tokens that stay in the cache for an hour. A reported cost is
     in the currency of the price, or in dollars without a price.

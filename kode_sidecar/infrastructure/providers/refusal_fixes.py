@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """What the host does not take, and how the user is told."""
+    """What the host does not take, and how it is reported to the user."""
 
     limits: RequestLimits
     text: str

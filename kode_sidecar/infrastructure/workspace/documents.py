@@ -73,7 +73,7 @@ class Documents:
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> None:
         """Handle `textDocument/didOpen`; opening an open document replaces it."""
         if (known := self.get(uri)) is not None and known.synced:
-            self.report_fault(f"didOpen: {uri} is open already; the text told now takes its place")
+            self.report_fault(f"didOpen: {uri} is open already; the text sent now takes its place")
         document = Document(uri, text, version=version, language_id=language_id, is_open=True)
         document.saved_as = self._charsets.get(document.key, "")
         self._documents[document.key] = document

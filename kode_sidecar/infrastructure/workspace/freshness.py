@@ -47,10 +47,10 @@ class FileRecord:
     """The record of one file that was read or edited.
 
     `text` (LF) is the editor's when last compared, `lines` are the lines of it that the model
-    knows, and `told` is the text last reported to the model. `status` is that of the file when its
-    text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never. `changed` is True
-    once somebody else changed the file since the last read or own edit, `announced` once the user
-    was notified. `lost` says why the text is gone; `lost_untold` is True until the model is
+    knows, and `reported` is the text last reported to the model. `status` is that of the file when
+    its text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never. `changed` is
+    True once somebody else changed the file since the last read or own edit, `announced` once the
+    user was notified. `lost` says why the text is gone; `lost_untold` is True until the model is
     notified. `earlier` holds changes by others, as pairs of texts, that were not reported to the
     model before it edited the file itself.
     """

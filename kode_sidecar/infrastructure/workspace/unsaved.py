@@ -123,7 +123,7 @@ class OpenTexts:
         return Counter(hunk.file.path for hunk in self._pending() if inside[hunk.file.uri])
 
     def _before(self, document: Document, hunks: Sequence[ProposedHunk]) -> str | None:
-        """Return the text (LF) without these hunks; None if they cannot be told apart."""
+        """Return the text (LF) without these hunks; None if they cannot be separated."""
         if any(hunk.kind == "create" for hunk in hunks):
             return ""
         spans = self._overlay.find_all(document, [hunk.id for hunk in hunks])

@@ -33,7 +33,7 @@ Reported = Callable[[TaskState], None]
 class Dispatcher:
     """One pass over a batch. Setting `cancelled` ends it soon, and cuts off the runs.
 
-    `told` is called for each change. Every task that is not done is run; a task whose run was cut
+    `report` is called for each change. Every task that is not done is run; a task whose run was cut
     off is run again, at most `record.attempts` times.
     """
 

@@ -67,7 +67,7 @@ def _checks(
     setup = set_up_providers(loaded)
     problems = [*setup.problems, *agent_problems(settings.agents)]
     for problem in problems:
-        yield Check(name="settings", ok=False, message=problem, hint="Mend it where it was set.")
+        yield Check(name="settings", ok=False, message=problem, hint="Fix it where it was set.")
     if not problems:
         yield Check(name="settings", ok=True, message="All settings are valid.")
     yield from _key_checks(loaded, setup.registry)

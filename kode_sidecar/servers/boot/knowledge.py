@@ -40,7 +40,7 @@ _MAX_QUERY_CHARS = 2_000
 
 
 class Knowledge:
-    """Skills and memory of one agent. `roots` are the open folders, `live` tells if trusted.
+    """Skills and memory of one agent. `roots` are the open folders, `live`: are they trusted?
 
     `memory` is None if it is off.
     """

@@ -45,7 +45,7 @@ class ClientProfile:
 
     @property
     def refreshes_lenses(self) -> bool:
-        """True if it asks for code lenses again when it is told to."""
+        """True if it asks for code lenses again when it is asked to."""
         workspace = as_object(self._capabilities.get("workspace"))
         return as_object(workspace.get("codeLens")).get("refreshSupport") is True
 

@@ -55,7 +55,7 @@ class FindingDiagnostics:
             session = self._sessions.get_now(session_id)
             try:
                 findings = () if session is None else session.findings.list().findings
-            except KodeError:  # its file is damaged, which who asks for it is told
+            except KodeError:  # its file is damaged: who asks for it gets the error
                 continue
             for one in findings:
                 if one.state == "open" and one.range is not None and one.uri:

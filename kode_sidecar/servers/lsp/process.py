@@ -83,7 +83,7 @@ def run(
         try:
             log(line, error)
         except Exception:
-            log_to_stderr(f"the log failed while it was told: {line}", error)
+            log_to_stderr(f"the log failed while it wrote: {line}", error)
 
     process = _Process(handover, build, guarded_log, stderr, listener, orphaned, dialect)
     with asyncio.Runner(loop_factory=None if listener is None else listener.new_loop) as runner:

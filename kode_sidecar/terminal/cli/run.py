@@ -91,7 +91,7 @@ class RunProgress:
 
 
 async def _run(run: RunOptions, env_file: str | None, *, reported: bool) -> RunResult:
-    """Do the job; with `told` its progress goes to stderr."""
+    """Do the job; with `reported` its progress goes to stderr."""
     agent = JobAgent(
         LiveSettings(load_settings(os.environ, env_file=env_file)),
         documents=Documents("utf-16"),

@@ -50,7 +50,7 @@ class ClientEditor:
     it raises OSError or ValueError. `write` gets a buffer and the text that an edit is about to
     give it; where it raises OSError or ValueError the edit is refused; what it did to files before
     that stays done.
-    `applied` is called with what an edit has done, after the server was told.
+    `applied` is called with what an edit has done, after the server was notified.
     `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every question of
     either kind.
     """

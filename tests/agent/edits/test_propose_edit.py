@@ -243,7 +243,7 @@ async def test_other_names_of_the_arguments_are_understood_and_told(
     desk.file("a.py", CODE)
     outcome = await desk.use("propose_edit", **arguments)
     assert desk.text("a.py") == CODE.replace("def g", "def h")
-    assert "[Your arguments were mended: " in outcome.content
+    assert "[Your arguments were fixed: " in outcome.content
 
 
 @pytest.mark.parametrize(

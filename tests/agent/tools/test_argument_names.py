@@ -14,7 +14,7 @@ from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import sidecar
 
 SEEN = "src/a.py:2: two"
-PATH_READ = "mended: `file_path` was read as `path`; one edit beside"
+PATH_READ = "fixed: `file_path` was read as `path`; one edit beside"
 NO_BEGIN = "*** Update File: src/a.py\n@@\n-2\n+2!\n"
 CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("search_code", {"pattern": "two"}, SEEN),
