@@ -81,10 +81,9 @@ _SUMMARY_CHARS = 120
 
 
 class AskUserParams(Struct, forbid_unknown_fields=True):
-    """Ask the user to choose, when the answer decides what you do and you cannot find it out.
+    """Ask the user to choose, when you cannot find out the answer.
 
-    The user sees the question and the choices, and nothing of what you think. One question a call;
-    do not ask for leave to go on.
+    The user sees this and nothing of what you think. Do not ask for leave to go on.
     """
 
     question: Annotated[

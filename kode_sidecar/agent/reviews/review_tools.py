@@ -25,15 +25,15 @@ from kode_sidecar.core.text.shown_text import one_line, without_controls
 class ReviewChangesParams(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Have changes reviewed by readers side by side, and get the findings that hold.
 
-    Each finding is quoted from the text, and another reader tried to refute it. The result says
-    what became of earlier findings, and what nobody looked at. It can take minutes.
+    Another reader tried to refute each one. The result says what became of earlier findings, and
+    what nobody looked at.
     """
 
     of: Annotated[Subject, Meta(description="As for `changes`")] = "working_tree"
     range: Annotated[
         str, Meta(max_length=300, description="A commit, A..B or A...B; for branch its base")
     ] = ""
-    paths: Annotated[list[str], Meta(description="Only these files or folders; [] for all")] = []
+    paths: Annotated[list[str], Meta(description="Only these; [] for all")] = []
     start_line: Annotated[int, Meta(ge=1, description="Of `file`: first line")] | None = None
     end_line: Annotated[int, Meta(ge=1, description="Of `file`: last line")] | None = None
     focus: Annotated[str, Meta(description="What matters to the user, in their words")] = ""

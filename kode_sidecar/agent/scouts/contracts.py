@@ -32,11 +32,10 @@ class ExploreTask(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             min_length=1,
-            description="What to find out, complete in itself: the scout knows nothing else of "
-            "this conversation",
+            description="Complete in itself: the scout knows nothing of this conversation",
         ),
     ]
-    hints: Annotated[str, Meta(description="Paths, names or words to begin with")] | None = None
+    hints: Annotated[str, Meta(description="Where to begin")] | None = None
 
 
 class Finding(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

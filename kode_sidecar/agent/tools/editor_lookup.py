@@ -37,7 +37,7 @@ _KINDS = (
     "type parameter",
 )
 
-PathField = Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+PathField = Annotated[str, Meta(description="File, relative to the open folder")]
 LineField = Annotated[int, Meta(ge=1, description="Line that holds the symbol, from 1")]
 SymbolField = Annotated[
     str, Meta(min_length=1, max_length=200, description="The name, as it stands in that line")

@@ -27,21 +27,16 @@ _UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class ListFilesParams(Struct, forbid_unknown_fields=True):
-    """List the files below a folder of the project, sorted by path, as you have proposed them.
-
-    What `.gitignore` files name is left out, and so are folders such as `.git`, `node_modules`
-    and `.venv`. Files that exist only in the editor are listed too. At most 500 are listed:
-    narrow with `directory` or `pattern` then.
+    """List the files below a folder, at most 500, without what `.gitignore` files name and folders
+    such as `node_modules`.
     """
 
-    directory: Annotated[
-        str, Meta(description='Folder, relative to the open folder; "." is all of it')
-    ] = "."
+    directory: Annotated[str, Meta(description="Relative to the open folder")] = "."
     pattern: (
         Annotated[
             str,
             Meta(
-                description="Glob, relative to directory: *.py (any depth), src/**/*.ts, *.{c,h}; "
+                description="Glob below directory: *.py (any depth), src/**/*.ts, *.{c,h}; "
                 "a leading ! excludes"
             ),
         ]

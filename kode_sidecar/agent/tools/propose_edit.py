@@ -35,30 +35,26 @@ MAX_EDITS, MAX_CHARS = 1_000, 2_000_000
 
 
 class ProposeEditParams(Struct, forbid_unknown_fields=True):
-    """Propose changes to one existing text file. The user decides about each hunk.
+    """Propose changes to one existing text file.
 
-    Give `edits`: each replaces `old`, quoted exactly, by `new`. They are done in order, each on
-    the result of the one before; if one does not fit, none is done. Or give `range`,
-    `new_content` and `base_rev` to replace lines that you have read by their numbers. What you
-    read afterwards shows your pending edits. A final newline of the file is kept. An empty file
-    takes one edit with an empty `old`.
+    Give `edits`, which are done in order, each on the result of the one before; if one does not
+    fit, none is done. An empty file takes one with an empty `old`. Or give `range`, `new_content`
+    and `base_rev` to replace lines by their numbers. A final newline of the file stays.
     """
 
-    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+    path: str
     edits: (
         Annotated[
             list[Replacement],
-            Meta(min_length=1, description="The replacements."),
+            Meta(min_length=1),
         ]
         | None
     ) = None
-    base_rev: (
-        Annotated[str, Meta(description="base_rev of your read_file; range needs it")] | None
-    ) = None
+    base_rev: Annotated[str, Meta(description="From read_file; for range")] | None = None
     range: (
         Annotated[
             list[int],
-            Meta(min_length=2, max_length=2, description="First and last line to replace, from 1"),
+            Meta(min_length=2, max_length=2, description="First and last line, from 1"),
         ]
         | None
     ) = None

@@ -35,24 +35,17 @@ _log = logging.getLogger(__name__)
 
 
 class ProposeFileParams(Struct, forbid_unknown_fields=True):
-    """Propose to create, overwrite, move or delete one file. The user decides.
+    """Propose to create, overwrite, move or delete one file.
 
-    `create` and `move` need a path where there is no file. `overwrite` is for a file that changes
-    almost everywhere and that you have read to its end; else use propose_edit. Write `content`
-    out in full.
+    `create` and `move` need a path where there is no file. `overwrite` is for a file that you have
+    read to its end and that changes almost everywhere. Write `content` out in full.
     """
 
-    action: Annotated[
-        Literal["create", "overwrite", "move", "delete"], Meta(description="What to do")
-    ]
-    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
-    content: Annotated[str, Meta(description="The whole text, for create and overwrite")] | None = (
-        None
-    )
-    to: Annotated[str, Meta(description="The new path, for move")] | None = None
-    confirm: Annotated[
-        bool, Meta(description="Repeat a call that was refused as incomplete, meaning it")
-    ] = False
+    action: Literal["create", "overwrite", "move", "delete"]
+    path: str
+    content: Annotated[str, Meta(description="For create and overwrite")] | None = None
+    to: Annotated[str, Meta(description="New path, for move")] | None = None
+    confirm: Annotated[bool, Meta(description="You mean it, after a refusal as incomplete")] = False
 
 
 @dataclass(frozen=True)

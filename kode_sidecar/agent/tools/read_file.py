@@ -23,18 +23,14 @@ MAX_LINE_CHARS = 2_000
 class ReadFileParams(Struct, forbid_unknown_fields=True):
     """Read a text file of the project. Lines come numbered from 1, behind a tab.
 
-    You get the editor's text where the file is open there, with your own pending edits, else the
-    file on disk; the first line says which, and names `base_rev`, the revision you were shown.
-    At most 2,000 lines come at once: go on with `start`, within a long line with `column`. Search
-    first in large files.
+    The first line says whether it is the editor's text or the file on disk, and names its
+    `base_rev`. At most 2,000 lines come at once: go on with `start`, in a long line with `column`.
     """
 
-    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+    path: Annotated[str, Meta(description="File, relative to the open folder")]
     start: Annotated[int, Meta(ge=1, description="First line, from 1")] | None = None
     end: Annotated[int, Meta(ge=1, description="Last line, inclusive")] | None = None
-    column: Annotated[
-        int, Meta(ge=1, description="First character to show of each line, from 1")
-    ] = 1
+    column: Annotated[int, Meta(ge=1, description="First character of each line")] = 1
 
 
 def read_file_tool(

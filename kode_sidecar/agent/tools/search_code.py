@@ -15,29 +15,20 @@ from kode_sidecar.infrastructure.workspace.workspace import OnShown, Workspace
 
 
 class SearchCodeParams(Struct, forbid_unknown_fields=True):
-    """Search the project for a text, or with `regex` for a regular expression (ripgrep's rules).
+    """Search the project for a text, line by line.
 
-    Answers with `path:line: text`, sorted by path. Files open in the editor are searched in the
-    editor's text with your pending edits, all others on disk. Ignored files, binary files, files
-    over 10 MB and files that hold credentials are left out.
+    Ignored and binary files, files over 10 MB and files that hold credentials are left out.
     """
 
     query: Annotated[
-        str, Meta(min_length=1, max_length=1000, description="Text to find, taken literally")
+        str, Meta(min_length=1, max_length=1000, description="Taken literally without regex")
     ]
-    max_results: Annotated[
-        int, Meta(ge=1, le=200, description="How many matching lines to show at most")
-    ] = 50
-    regex: Annotated[bool, Meta(description="The query is a regular expression")] = False
-    case_sensitive: Annotated[bool, Meta(description="Upper and lower case differ")] = True
-    path: Annotated[
-        str, Meta(description='File or folder to search, relative to the open folder; "." is all')
-    ] = "."
+    max_results: Annotated[int, Meta(ge=1, le=200, description="Most lines to show")] = 50
+    regex: Annotated[bool, Meta(description="query has ripgrep's syntax")] = False
+    case_sensitive: bool = True
+    path: Annotated[str, Meta(description="File or folder, relative to the open folder")] = "."
     glob: (
-        Annotated[
-            str, Meta(description="Only files that match, relative to path: *.py, src/**/*.ts")
-        ]
-        | None
+        Annotated[str, Meta(description="Only these files below path: *.py, src/**/*.ts")] | None
     ) = None
 
 

@@ -158,16 +158,13 @@ class Replacement(Struct, forbid_unknown_fields=True):
     old: Annotated[
         str,
         Meta(
-            description="Text to replace, exactly as in the file, without line numbers. It must "
-            "occur once: quote enough lines around the place."
+            description="Exactly as in the file, without line numbers. It must occur once: quote "
+            "enough lines around the place."
         ),
     ]
-    new: Annotated[str, Meta(description="The text to put there; empty deletes.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence of old.")] = False
-    near_line: (
-        Annotated[int, Meta(ge=1, description="A line of the occurrence meant, if old has several")]
-        | None
-    ) = None
+    new: Annotated[str, Meta(description="Empty deletes")]
+    replace_all: bool = False
+    near_line: Annotated[int, Meta(ge=1, description="If old occurs more than once")] | None = None
 
 
 @dataclass

@@ -25,13 +25,11 @@ class PlanStep(Struct, forbid_unknown_fields=True):
 class UpdatePlanParams(Struct, forbid_unknown_fields=True):
     """Keep the list of steps that the user follows; each call replaces the whole list.
 
-    For work of three steps and more: write it down before you begin, then tick off each step as it
-    is done. One step is `in_progress` at a time. Call it beside other tools, which costs no round.
+    Write it down before you begin and tick off each step as it is done, beside other calls. One
+    step is `in_progress` at a time.
     """
 
-    items: Annotated[
-        list[PlanStep], Meta(max_length=MAX_ITEMS, description="All steps, in order; [] for none")
-    ]
+    items: Annotated[list[PlanStep], Meta(max_length=MAX_ITEMS, description="All steps, in order")]
 
 
 def update_plan_tool(emit: Callable[[Event], int]) -> Tool:

@@ -229,7 +229,7 @@ class Tool:
     takes more than `params` describes parses its arguments with `accept`, which raises
     msgspec.ValidationError; `run` then gets what `accept` returns. `spec` is what the model is
     told, if not what `params` says; the arguments of a `foreign` tool, which a user's MCP server
-    has, are taken as they are. `kind` and `card` (called with what `run` gets) serve clients that
+    has, are taken as they are. With `passes_on` another tool may run instead, with its arguments. `kind` and `card` (called with what `run` gets) serve clients that
     do not know the tool.
     """
 
@@ -244,6 +244,7 @@ class Tool:
     foreign: bool = False
     kind: ToolKind = "other"
     card: Callable[[Any], CallCard] | None = None
+    passes_on: "Callable[[Any], tuple[Tool, Mapping[str, Any]] | None] | None" = None
 
 
 RunCall = Callable[[Tool, Any, ToolCall], Awaitable[ToolOutcome]]

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+from typing import Any, cast
 
 import msgspec
 
@@ -39,21 +41,47 @@ from kode_sidecar.errors import KodeError
 
 MAX_CALLS = 100
 """How many calls of one answer are run at most."""
+_LENGTHS = ("minLength", "maxLength")
 _REFUSED = ("permission", "sandbox")
 
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
     """Return the specs of the offered tools: docstring and JSON Schema of the params struct."""
-    return tuple(tool.spec or _spec(tool.name, tool.params) for tool in tools if tool.offered)
+    return tuple(spec_of(tool) for tool in tools if tool.offered)
+
+
+def spec_of(tool: Tool) -> ToolSpec:
+    """Return what a model is told of a tool, whether it is offered or found."""
+    return tool.spec or _spec(tool.name, tool.params)
 
 
 @lru_cache(maxsize=256)
 def _spec(name: str, params: type[msgspec.Struct]) -> ToolSpec:
     return ToolSpec(
         name=name,
-        description=(params.__doc__ or "").strip(),
-        schema=msgspec.json.schema(params),
+        description=described(params),
+        schema=_short(msgspec.json.schema(params)),
     )
+
+
+def _short(schema: Any) -> Any:
+    """Return a schema without lengths of texts, which each call is checked for, and docstrings."""
+    if isinstance(schema, list):
+        return [_short(one) for one in cast(list[object], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(dict[str, Any], schema)
+    found = {name: _short(one) for name, one in members.items() if name not in _LENGTHS}
+    if "properties" in members:  # named by a struct, whatever else its names mean
+        found.pop("description", None)
+        found["properties"] = {name: _short(one) for name, one in members["properties"].items()}
+    return found
+
+
+def described(params: type[msgspec.Struct]) -> str:
+    """Return what a docstring says, without its line breaks and indentation, which cost tokens."""
+    paragraphs = (params.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 
 
 class ToolRun:
@@ -152,13 +180,16 @@ class ToolRun:
             return tool_failure(failure("InvalidArguments", text))
         try:
             params, notes = read_arguments(tool, call.input)
+            if tool.passes_on is not None and (passed := tool.passes_on(params)) is not None:
+                tool, arguments = passed
+                params, notes = read_arguments(tool, arguments)
         except msgspec.ValidationError as error:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             if not tool.foreign:
                 text += f" Its arguments are {arguments_of(tool.params)}."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            named = self._call(call, self._block_ids[position])
+            named = replace(self._call(call, self._block_ids[position]), name=tool.name)
             outcome = await self._scope.run_call(tool, params, named)
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
             return _with_notes(outcome, notes)
