@@ -17,6 +17,7 @@ from tests.support.foreign import require
 from tests.support.model_script import answer, text, tool_call
 from tests.support.processes import gone, runs
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.tool_names import reachable_tools
 
 PYTHON = Path(sys.executable)
 DONE = answer(text("ok"))
@@ -43,7 +44,7 @@ async def world(folder: Path, settings: str, *responses: Any, **more: Any) -> As
 
 
 def tools(body: dict[str, Any]) -> set[str]:
-    return {tool["function"]["name"] for tool in body.get("tools", ())}
+    return {*reachable_tools(body)}
 
 
 def results(started: World) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import pytest
 from kode_sidecar.core.text.uris import path_to_uri
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
+from tests.support.tool_names import reachable_tools
 from tests.support.word_servers import WordServers, capabilities
 
 MENU = "# 菜单 😀\r\ndef price(茶):\r\n    return 3\r\n\r\nBUG = 1\r\n"
@@ -35,7 +36,7 @@ def edit(old: str, new: str) -> dict[str, Any]:
 
 
 def offered(world: World) -> set[str]:
-    return {tool["function"]["name"] for tool in world.asked(0)["tools"]} & NAMES
+    return {*reachable_tools(world.asked(0))} & NAMES
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])

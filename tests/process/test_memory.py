@@ -11,6 +11,7 @@ from tests.support.files import write
 from tests.support.model_script import answer, text, tool_call
 from tests.support.raw_http import HANG_CEILING, Never, RawHttpServer
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.tool_names import reachable_tools
 
 pytestmark = pytest.mark.program
 
@@ -120,8 +121,7 @@ async def test_switched_off_there_is_no_tool_and_no_word(tmp_path: Path) -> None
     off = {"KODE_MEMORY_MODE": "disabled"}
     async with sidecar([answer(text("ok"))], roots=[tmp_path], environment=off) as world:
         await world.turn(await world.session(), "hello")
-        names = [tool["function"]["name"] for tool in world.asked()["tools"]]
-        assert "write_memory" not in names
+        assert "write_memory" not in reachable_tools(world.asked())
         result = await world.client.request("kode/memory/list", {}, HANG_SECONDS)
         assert result == {"memories": [], "mode": "disabled"}
 

@@ -13,6 +13,7 @@ from tests.conftest import FULL
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
 from tests.support.normal_form import normal_form, notifications
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
+from tests.support.tool_names import reachable_tools
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
         asked = world.asked()
         assert asked["messages"][2]["reasoning_content"] == "hm"
         assert not {"temperature", "top_p", "n", "presence_penalty"} & set(asked)
-        assert [tool["function"]["name"] for tool in asked["tools"]] == [
+        assert reachable_tools(asked) == [
             "read_file",
             "list_files",
             "search_code",
@@ -117,8 +118,9 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "propose_file",
             "explore",
             "ask_user",
-            "write_memory",
             "run_command",
+            "find_tools",
+            "write_memory",
             "command_output",
             "command_wait",
             "command_stop",

@@ -125,7 +125,7 @@ def _texts(shown: Iterable[Message]) -> tuple[str, str]:
     for message in shown:
         if message.is_prompt:
             users += texts_of(message.content)
-        web |= {one.tool_use_id for one in message.calls if one.name == "web_fetch"}
+        web |= {one.tool_use_id for one in message.calls if one.runs == "web_fetch"}
         for block in message.content:
             if isinstance(block, ToolResultBlock):
                 found = users if block.tool_use_id in web else projects

@@ -44,8 +44,8 @@ MAX_ARGUMENT_CHARS = 30_000
 class RunCommandParams(Struct, forbid_unknown_fields=True):
     """Run one program and get its output and exit code.
 
-    There is no shell: no pipes, redirections, globs or variables; each entry of `argv` reaches the
-    program as it is. There is no input either. Everything the program started is ended with it.
+    There is no shell (no pipes, redirections, globs, variables) and no input. All that the program
+    started ends with it.
     """
 
     argv: Annotated[
@@ -53,11 +53,11 @@ class RunCommandParams(Struct, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=500,
-            description='Program and arguments, e.g. ["python", "-m", "pytest", "-x"]. The program '
-            "by its plain name, without a folder.",
+            description='Program, by its name without a folder, and arguments: ["python", "-m", '
+            '"pytest"]',
         ),
     ]
-    cwd: Annotated[str, Meta(description='Folder to run it in; "." is the project')] = "."
+    cwd: Annotated[str, Meta(description="Folder to run in")] = "."
     timeout_seconds: (
         Annotated[int, Meta(ge=1, le=MAX_SECONDS, description="When to end it")] | None
     ) = None
@@ -69,8 +69,8 @@ class SessionCommandParams(RunCommandParams, forbid_unknown_fields=True):
     background: Annotated[
         bool,
         Meta(
-            description="Do not wait for its end (servers, watchers, long builds): you get an id "
-            "for `command_output`, `command_wait`, `command_stop`"
+            description="Do not wait for its end (servers, long builds): `find_tools` has "
+            "`command_output`, `command_wait` and `command_stop`"
         ),
     ] = False
 

@@ -127,7 +127,7 @@ class GoalCheck:
             if call is None:
                 continue
             ok = result.status == "ok"
-            if call.name in EDIT_TOOLS and ok:
+            if call.runs in EDIT_TOOLS and ok:
                 passed = False
             elif call.name == RUN_COMMAND and call.input.get("argv") == wanted:
                 inside = str(call.input.get("cwd", ".")).strip("/") == self._goal.folder.strip("/")

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from kode_sidecar import __version__
 from kode_sidecar.agent.context.surroundings import SystemPrompt, states_of
+from kode_sidecar.agent.tools.find_tools import find_tools_tool
 from kode_sidecar.agent.turns.context import TurnContext
 from kode_sidecar.core.domain.agent_tool import TOOL_BY_NAME
 from kode_sidecar.core.domain.error_info import failure
-from kode_sidecar.core.domain.message import NEW_TOOLS
-from kode_sidecar.core.kernel import tool_specs
+from kode_sidecar.core.domain.message import FIND_TOOLS, NEW_TOOLS
+from kode_sidecar.core.kernel import spec_of, tool_specs
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall, ToolOutcome, ToolSpec, tool_failure
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.infrastructure.records.conversation_files import ConversationFiles
@@ -52,6 +53,10 @@ class FixedPrefix:
         """
         able = {tool.name: tool for tool in usable}
         found = [able.get(tool.name) or _unusable(tool, mode) for tool in every]
+        if not all(tool.offered for tool in found):
+            foreign = [tool for tool in found if tool.foreign]
+            own = [tool for tool in found if not tool.foreign]
+            found = [*own, find_tools_tool(found), *foreign]
         if self._saved is None:
             return found
         current = {tool.name: tool for tool in found}
@@ -64,7 +69,7 @@ class FixedPrefix:
         if spec is None:
             spec = ToolSpec(saved.name, saved.description, saved.schema)
             if tool is not None:
-                (own,) = tool_specs([replace(tool, offered=True)])
+                own = spec_of(tool)
                 if (own.description, own.schema) == (spec.description, spec.schema):
                     spec = own  # sessions share it, so that it is encoded once
             self._specs[saved.name] = spec
@@ -113,7 +118,7 @@ class _AnyArguments(Struct):
 
 def _may_join(tool: Tool) -> bool:
     """Whether a tool may come later. Those of MCP servers are found by a search with `mcp`."""
-    return not tool.offered or tool.name in TOOL_BY_NAME or tool.name == "mcp"
+    return not tool.offered or tool.name in TOOL_BY_NAME or tool.name in (FIND_TOOLS, "mcp")
 
 
 def _unusable(tool: Tool, mode: Mode) -> Tool:

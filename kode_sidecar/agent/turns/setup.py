@@ -41,7 +41,7 @@ from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.event_parts import Effort
 from kode_sidecar.core.domain.message import NEW_TOOLS, OWN_WORDS, Block, TextBlock, texts_of
-from kode_sidecar.core.kernel import tool_specs
+from kode_sidecar.core.kernel import spec_of, tool_specs
 from kode_sidecar.core.kernel.contracts import (
     ArtifactSink,
     Incoming,
@@ -307,17 +307,16 @@ class TurnSetup:
     def list_tools(self, options: NewSession, mode: Mode) -> ToolsListResult:
         """Return the tools that can be used in a mode."""
         self._context = self.context(options, "", None, mode, None)
-        tools = [tool for tool in self._offer(options.agent, mode) if tool.offered]
         return ToolsListResult(
             tools=tuple(
                 ToolView(
                     name=tool.name,
                     kind=tool.kind,
-                    description=spec.description,
-                    schema=dict(spec.schema),
+                    description=spec_of(tool).description,
+                    schema=dict(spec_of(tool).schema),
                     read_only=tool.read_only,
                 )
-                for tool, spec in zip(tools, tool_specs(tools), strict=True)
+                for tool in self._offer(options.agent, mode)
             )
         )
 

@@ -69,16 +69,14 @@ _STATES = {"done": "reported", "timed_out": "timed out", "failed": "failed", "re
 class ExploreParams(Struct, forbid_unknown_fields=True):
     """Send out scouts that read the project for you, side by side, one for each task.
 
-    A scout has tools to read and nothing else, up to ten minutes and 100 calls. It knows nothing
-    of this conversation and only its report comes back, so ask for what you would otherwise have
-    to read a lot for: where something is done, how a part works, what depends on it. Each finding
-    cites path and lines; `unverified` ones are not backed by the text there. A report that is not
-    `done` is partial. At most five scouts are out at once.
+    Only reports come back, so ask for what you would otherwise have to read a lot for: where
+    something is done, how a part works, what depends on it. A report
+    that is not `done` is partial.
     """
 
     tasks: Annotated[
         list[ExploreTask],
-        Meta(min_length=1, max_length=MAX_TASKS, description="Questions that stand on their own"),
+        Meta(min_length=1, max_length=MAX_TASKS),
     ]
 
 
@@ -170,8 +168,8 @@ class CommandSetup:
 
 
 _COMMANDS_SEE = (
-    "It sees files as they are on disk: neither your pending hunks nor what the user has not "
-    "saved. The user may be asked first."
+    "It sees the disk: neither your pending hunks nor what the user has not saved. The user may be "
+    "asked first."
 )
 
 
@@ -229,11 +227,12 @@ class Toolbox:
         made: dict[ToolName, Tool] = {}
 
         def offer(agent: AgentProfile, mode: Mode) -> Sequence[Tool]:
-            tools = [tool for name in agent.tools if self._has(tool := TOOL_BY_NAME[name], mode)]
-            for tool in tools:
-                if tool.name not in made:
-                    made[tool.name] = around(make(tool.name))
-            own = tuple([made[tool.name] for tool in tools])
+            rows = [row for name in agent.tools if self._has(row := TOOL_BY_NAME[name], mode)]
+            for row in rows:
+                if row.name not in made:
+                    tool = around(make(row.name))
+                    made[row.name] = replace(tool, offered=not row.deferred)
+            own = tuple([made[row.name] for row in rows])
             return own if mode == "plan" else (*own, *self.servers(scope))
 
         return offer

@@ -53,7 +53,7 @@ class AgentTool:
 
     A tool that `edits` needs permission, and `plan` mode does not offer it. `verb` begins the title
     of a card in clients that get none from us; `verbatim` results are shown unchanged, not as
-    Markdown.
+    Markdown. Requests of a session do not describe a `deferred` tool: `find_tools` does.
     """
 
     name: ToolName
@@ -62,6 +62,7 @@ class AgentTool:
     needs: ToolNeed | None = None
     verb: str = ""
     verbatim: bool = False
+    deferred: bool = False
 
 
 AGENT_TOOLS = (
@@ -73,21 +74,21 @@ AGENT_TOOLS = (
     AgentTool("explore", (*_SESSION, "job")),
     AgentTool("ask_user", verb="Ask"),
     AgentTool("load_skill", needs="skills", verb="Load skill"),
-    AgentTool("write_memory", needs="memory"),
-    AgentTool("diagnostics", needs="diagnostics"),
-    AgentTool("definition", needs="definition"),
-    AgentTool("references", needs="references"),
-    AgentTool("symbols", needs="symbols"),
-    AgentTool("rename_symbol", edits=True, needs="rename"),
+    AgentTool("write_memory", needs="memory", deferred=True),
+    AgentTool("diagnostics", needs="diagnostics", deferred=True),
+    AgentTool("definition", needs="definition", deferred=True),
+    AgentTool("references", needs="references", deferred=True),
+    AgentTool("symbols", needs="symbols", deferred=True),
+    AgentTool("rename_symbol", edits=True, needs="rename", deferred=True),
     AgentTool("run_command", (*_SESSION, "job"), needs="commands", verbatim=True),
-    AgentTool("command_output", needs="background", verbatim=True),
-    AgentTool("command_wait", needs="background", verbatim=True),
-    AgentTool("command_stop", needs="background", verbatim=True),
-    AgentTool("web_fetch", needs="web", verb="Fetch"),
+    AgentTool("command_output", needs="background", verbatim=True, deferred=True),
+    AgentTool("command_wait", needs="background", verbatim=True, deferred=True),
+    AgentTool("command_stop", needs="background", verbatim=True, deferred=True),
+    AgentTool("web_fetch", needs="web", verb="Fetch", deferred=True),
     AgentTool("update_plan", ("coder", "job")),
-    AgentTool("changes", ("reviewer",), verb="Changes", verbatim=True),
+    AgentTool("changes", ("reviewer",), verb="Changes", verbatim=True, deferred=True),
     AgentTool("review_changes", ("reviewer",), verb="Review"),
-    AgentTool("decide_finding", ("reviewer",)),
+    AgentTool("decide_finding", ("reviewer",), deferred=True),
 )
 """In the order in which a model is offered them, which hosts cache prompts by."""
 

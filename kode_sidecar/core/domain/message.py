@@ -18,6 +18,8 @@ OWN_WORDS = "ownWords"
 """In a reminder's `meta`: true if its text contains nothing from files, programs or the user."""
 NEW_TOOLS = "newTools"
 """In `meta`: the names of tools that are offered from this message on, but not before."""
+FIND_TOOLS = "find_tools"
+"""The tool that finds those that requests do not describe, and calls them."""
 REFUSED = "refused"
 """In the `meta` of a failed answer: why the host refused what it was sent (`refused_content`)."""
 WORDS = "words"
@@ -127,6 +129,12 @@ class ToolUseBlock(BlockBase, frozen=True, kw_only=True, tag="tool_use"):
     kind: ToolKind = field(default_factory=_other)
     title: str = field(default_factory=str)
     locations: tuple[CallLocation, ...] = field(default_factory=tuple[CallLocation, ...])
+
+    @property
+    def runs(self) -> str:
+        """The tool that runs: `find_tools` calls those that it found."""
+        found: object = self.input.get("tool")
+        return found if self.name == FIND_TOOLS and isinstance(found, str) else self.name
 
 
 PromptBlock = TextBlock | ImageBlock | ResourceBlock

@@ -223,14 +223,15 @@ class Tool:
     """A tool: its params struct (the model reads its docstring as the description) and its `run`.
 
     Adjacent calls of `read_only` tools run in parallel; all others run alone, in order.
-    A successful call of an `ends_turn` tool ends the turn. The model is not offered a tool without
-    `offered`; if it calls one anyway, `run` says why it does nothing.
+    A successful call of an `ends_turn` tool ends the turn. Requests do not describe a tool without
+    `offered`: in a session it is found, in a job its `run` says why it does nothing.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     takes more than `params` describes parses its arguments with `accept`, which raises
     msgspec.ValidationError; `run` then gets what `accept` returns. `spec` is what the model is
     told, if not what `params` says; the arguments of a `foreign` tool, which a user's MCP server
-    has, are taken as they are. With `passes_on` another tool may run instead, with its arguments. `kind` and `card` (called with what `run` gets) serve clients that
-    do not know the tool.
+    has, are taken as they are. `kind` and `card` (called with what `run` gets) serve clients that
+    do not know the tool. `passes_on` (called likewise) may name a tool that runs instead of this
+    one, and its arguments.
     """
 
     name: str
