@@ -191,7 +191,7 @@ async def test_exit_codes_and_what_is_shown(tmp_path: Path) -> None:
     shown = await kode("runs", "show", newest, cwd=tmp_path)
     assert "failed in step config" in shown.out
     reported = await kode("runs", "list", "--json", cwd=tmp_path)
-    rows = [json.loads(line) for line in reported.out.splitlines()]
+    rows = reported.json["runs"]
     assert [row["governance"] for row in rows] == ["blocked", "incomplete", "passed"]
     shown = await kode("runs", "show", rows[0]["sandbox_root"], "--json", cwd=tmp_path)
     assert shown.json == rows[0]
@@ -277,6 +277,12 @@ async def test_ctrl_c_leaves_a_true_record(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+async def test_no_runs_are_an_empty_list(tmp_path: Path) -> None:
+    reported = await kode("runs", "list", "--json", cwd=tmp_path)
+    assert (reported.code, reported.json) == (0, {"runs": []})
+    assert (await kode("runs", "list", cwd=tmp_path)).out == "There are no runs yet.\n"
+
+
 async def test_a_killed_run_is_listed_as_failed(tmp_path: Path) -> None:
     """B5: found running, its process gone."""
     write_job(tmp_path, f"{HEAD}model: kimi-k2.6\n")

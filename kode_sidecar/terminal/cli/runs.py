@@ -40,7 +40,7 @@ def list_command(*, json: bool, folder: Path | None = None) -> int:
         else:
             rows.append(found)
     if json:
-        sys.stdout.writelines(f"{msgspec.json.encode(row).decode()}\n" for row in rows)
+        sys.stdout.write(f"{msgspec.json.encode({'runs': rows}).decode()}\n")
         return code
     width = max((len(row.run_id) for row in rows), default=0)
     for row in rows:
