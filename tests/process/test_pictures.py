@@ -1,6 +1,7 @@
 """A picture reaches a model that sees, or is refused before anything is sent."""
 
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -75,6 +76,34 @@ async def test_a_picture_that_no_model_would_see_is_refused_before_anything_is_s
         assert "acme/acme-words reads text only" in text
         assert "These do: acme/acme-eyes." in text
         assert [sent for sent in server.requests if sent.method == "POST"] == []
+        assert world.messages(session) == []
+
+
+SVG, BMP = b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"BM\x36\0\0\0\0\0\0\0"
+
+
+# C2: by what it is, whatever it is called.
+@pytest.mark.parametrize(
+    ("kind", "data", "named"),
+    [
+        ("image/svg+xml", SVG, "image/svg+xml"),
+        ("image/png", SVG, "image/svg+xml"),
+        ("image/bmp", BMP, "image/bmp"),
+        ("image/x-odd", b"odd", "image/x-odd"),
+    ],
+)
+async def test_a_picture_of_a_kind_that_no_model_reads_is_refused_with_those_that_are_taken(
+    tmp_path: Path, kind: str, data: bytes, named: str
+) -> None:
+    async with acme(tmp_path) as (_, world):
+        session = await world.session()
+        picture = {"type": "image", "mediaType": kind, "data": b64encode(data).decode()}
+        params = {"sessionId": session.session_id, "input": [picture], "model": "mine"}
+        with pytest.raises(RpcError) as refused:
+            await world.client.request("kode/turn/start", params, HANG_SECONDS)
+        assert refused.value.data["details"] == {"path": "$.input[0].mediaType"}
+        assert f"models do not take {named}" in refused.value.message
+        assert "image/png, image/jpeg, image/gif, image/webp" in refused.value.message
         assert world.messages(session) == []
 
 

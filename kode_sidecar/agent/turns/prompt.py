@@ -1,7 +1,5 @@
 """Makes what a turn begins with: what the model reads before a prompt, and the prompt."""
 
-from binascii import Error as Base64Error
-from binascii import a2b_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +21,7 @@ from kode_sidecar.core.domain.message import (
     TextBlock,
     texts_of,
 )
+from kode_sidecar.core.domain.pictures import check_picture
 from kode_sidecar.core.kernel.contracts import Incoming, NewId
 from kode_sidecar.core.protocol.turn import ContextInspectParams, TurnOptions, TurnStartParams
 from kode_sidecar.errors import invalid_at
@@ -45,8 +44,8 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
         if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
             text = "a prompt holds text, image and resource blocks only."
             raise invalid_at(f"$.input[{position}]", text)
-        if isinstance(block, ImageBlock) and not _is_base64(block.data):
-            raise invalid_at(f"$.input[{position}].data", "this is no image in base64.")
+        if isinstance(block, ImageBlock):
+            check_picture(block, f"$.input[{position}]")
         if not isinstance(block, TextBlock) or block.text.strip():
             ours = ("blob", "opaque") if isinstance(block, TextBlock) else ()
             own: dict[str, Any] = dict.fromkeys(ours)
@@ -66,13 +65,6 @@ def check_is_seen(
     could = f"These do: {', '.join(models)}. " if models else "No model with a key of yours does. "
     more = "Choose one, leave the picture out, or say `images: true` of a model in config.yaml."
     raise invalid_at(f"$.input[{at}]", f"{text} {could}{more}")
-
-
-def _is_base64(data: str) -> bool:
-    try:
-        return bool(a2b_base64(data, strict_mode=True))
-    except (Base64Error, ValueError):
-        return False
 
 
 def title_of(blocks: Sequence[Block]) -> str:

@@ -5,8 +5,6 @@ a picture that is not what it is called, pictures that pile up. All dialects sen
 what is stored and shown stays as it came.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -23,6 +21,7 @@ from kode_sidecar.core.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from kode_sidecar.core.domain.pictures import TAKEN_PICTURES, picture_kind
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.request_options import Keeps, with_safe_ids
 
@@ -34,21 +33,6 @@ _SHORTEST_NAME = 3
 _MOST_PICTURES = 20
 _MOST_PICTURE_BYTES = 20 * 1024 * 1024
 _LARGEST_PICTURE = 7 * 1024 * 1024
-_TAKEN = ("image/png", "image/jpeg", "image/gif", "image/webp")
-# The first bytes of pictures: those that hosts take, then those that none takes.
-_KINDS = (
-    (re.compile(rb"\x89PNG"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8"), "image/gif"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
-    (re.compile(rb"II\*\0|MM\0\*"), "image/tiff"),
-    (re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL), "image/bmp"),
-    (re.compile(rb"....ftyp(?:heic|heix|mif1|msf1)", re.DOTALL), "image/heic"),
-    (re.compile(rb"....ftypavi[fs]", re.DOTALL), "image/avif"),
-    (re.compile(rb"\x00\x00\x01\x00"), "image/x-icon"),
-    (re.compile(rb"%PDF"), "application/pdf"),
-    (re.compile(rb"\s*(?:<\?xml|<svg)"), "image/svg+xml"),
-)
 
 
 def sendable_messages(
@@ -121,8 +105,8 @@ class _Pictures:
     def _picture(self, block: ResultContent) -> ResultContent:
         if not isinstance(block, ImageBlock):
             return block
-        kind = _kind_of(block) or block.media_type
-        if kind not in _TAKEN:
+        kind = picture_kind(block) or block.media_type
+        if kind not in TAKEN_PICTURES:
             return _note(kind, "left out, for models read PNG, JPEG, GIF and WebP only")
         if len(block.data) > _LARGEST_PICTURE:
             return _note(kind, "left out, for it is larger than hosts take")
@@ -150,15 +134,6 @@ def pictures(messages: Iterable[Message]) -> int:
     blocks = (block for message in messages for block in message.content)
     parts = (block.content if isinstance(block, ToolResultBlock) else (block,) for block in blocks)
     return sum(isinstance(part, ImageBlock) for part in chain.from_iterable(parts))
-
-
-def _kind_of(picture: ImageBlock) -> str:
-    """Return the kind of a picture by its first bytes; empty if they are unknown."""
-    try:
-        start = base64.b64decode(picture.data[:64], validate=True)
-    except (binascii.Error, ValueError):
-        return ""
-    return next((kind for pattern, kind in _KINDS if pattern.match(start)), "")
 
 
 def _dropped_note(block: Block) -> TextBlock:
