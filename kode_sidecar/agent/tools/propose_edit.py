@@ -143,7 +143,7 @@ def _rewrite(params: ProposeEditParams, shown: Freshness) -> QuotedEdits | LineE
         return QuotedEdits(params.path, params.edits, base_rev, shown)
     if params.edits:
         raise _mixed("Give `edits` or `range`, not both.")
-    if params.new_content is UNSET or not base_rev:
+    if params.new_content is UNSET:
         raise _mixed("With `range`, give `new_content` and the `base_rev` of your read_file.")
     first, last = params.range
     return LineEdit(params.path, (first, last), params.new_content, base_rev, shown)

@@ -265,11 +265,18 @@ class LineEdit:
     def _find(self, document: Document, text: str) -> tuple[int, int]:
         """Return the lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
         first, last = self.lines
-        read = self.shown.text_of(document.key, self.base_rev)
+        rev = self.base_rev or self.shown.last_read(document.key)
+        if not rev:
+            raise KodeError(
+                "InvalidArguments",
+                f"You have not read {self.path}, or have edited it since: give `base_rev` of the "
+                "read_file whose lines you count with `range`.",
+            )
+        read = self.shown.text_of(document.key, rev)
         if read is None:
             raise KodeError(
                 "StaleBase",
-                f"{self.base_rev} is no base_rev of {self.path} that you were shown, or it is "
+                f"{rev} is no base_rev of {self.path} that you were shown, or it is "
                 "too old. Read the lines again and give the base_rev of that.",
                 details={"reason": "stale"},
             )
@@ -279,7 +286,7 @@ class LineEdit:
                 "not_found",
                 f"There are no lines {first}-{last} in {self.path}: that revision has {count}.",
             )
-        if not self.shown.was_shown(document.key, self.base_rev, first, last):
+        if not self.shown.was_shown(document.key, rev, first, last):
             raise refusal(
                 "unread",
                 f"You were not shown all of the lines {first}-{last} in that revision of "

@@ -31,10 +31,14 @@ MAX_KEPT_CHARS = 50_000_000
 
 @dataclass
 class _Revision:
-    """A text and the lines of it that the model was shown; `rev` is computed on demand."""
+    """A text and the lines of it that the model was shown; `rev` is computed on demand.
+
+    `was_read`: a read showed it last, and no edit made it.
+    """
 
     text: str
     lines: SeenLines = field(default_factory=SeenLines)
+    was_read: bool = False
     rev: str = ""
 
     def matches(self, rev: str) -> bool:
@@ -119,6 +123,7 @@ class Freshness:
         record = self._use(current)
         revision = self._revision(record, text)
         revision.lines = revision.lines.show(start - 1, end)
+        revision.was_read = True
         for first, last in _beneath(current.shown(current.lf_text), text, (start - 1, end)):
             record.lines = record.lines.show(*_held(current, first, last))
         record.read_at = self._now()
@@ -140,7 +145,9 @@ class Freshness:
         record.status = document.status
         known = next((one.lines for one in record.revisions if one.text == before), SeenLines())
         changed = _runs(before, after) if runs is None else runs
-        self._revision(record, after).lines = known.write(changed)
+        written = self._revision(record, after)
+        written.lines = known.write(changed)
+        written.was_read = False
         record.edited_at = self._now()
         self._forget()
 
@@ -156,6 +163,12 @@ class Freshness:
         """Return the text (LF) of a revision of which lines were shown; None if dropped."""
         revision = self._shown(key, rev)
         return revision.text if revision else None
+
+    def last_read(self, key: str) -> str:
+        """Return the revision that the model was shown last; "" if it edited the file since."""
+        record = self._files.get(key)
+        newest = record.revisions[-1] if record and record.revisions else None
+        return text_rev(newest.text) if newest is not None and newest.was_read else ""
 
     def meet(self, document: Document) -> FileRecord | None:
         """Update a file's record to its text now; return None for a file without a record."""

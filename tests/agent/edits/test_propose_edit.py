@@ -306,6 +306,24 @@ async def test_line_numbers_of_an_older_read_are_carried_along(desk: Desk) -> No
     assert desk.text("a.py").endswith("\n\ndef h(): ...\n")
 
 
+# A9: a model that has just read the file need not repeat which revision it was.
+async def test_lines_of_the_newest_read_need_no_base_rev(desk: Desk) -> None:
+    buffer = desk.editor.open(desk.file("a.py", CODE), CODE)
+    call: dict[str, Any] = {"path": "a.py", "range": [5, 6], "new_content": "def h(): ..."}
+    with pytest.raises(KodeError, match=r"not read a\.py, or have edited it") as unread:
+        await desk.use("propose_edit", **call)
+    assert unread.value.code == "InvalidArguments"
+    await desk.use("read_file", path="a.py")
+    desk.editor.type(buffer, 0, "# the user's\n")
+    await desk.use("propose_edit", **call)
+    assert desk.text("a.py").endswith("\n\ndef h(): ...\n")
+    with pytest.raises(KodeError, match="have edited it since"):
+        await desk.use("propose_edit", **call)  # which lines are these now?
+    await desk.use("read_file", path="a.py")
+    await desk.use("propose_edit", path="a.py", range=[1, 1], new_content="# ours")
+    assert desk.text("a.py").startswith("# ours\ndef f()")
+
+
 @pytest.mark.parametrize(
     ("read", "lines", "reason"),
     [
