@@ -68,7 +68,13 @@ def sampling(
     dropped = [f"{name} {value:g}" for name, value in given.items() if name not in sent]
     if not dropped or not request.sampling.chosen:
         return sent, ()
-    text = f"{profile.id} chooses this itself, so it was not sent: {', '.join(dropped)}."
+    if profile.sampling:
+        why = f"is not asked for more than {highest:g}, which its host refuses"
+    elif profile.thinking != "never":  # models that think have these fixed
+        why = "chooses this itself"
+    else:
+        why = "is not known to take this"
+    text = f"{profile.id} {why}, so it was not sent: {', '.join(dropped)}."
     return sent, (ModelNotice("SamplingDropped", text),)
 
 

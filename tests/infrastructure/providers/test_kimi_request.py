@@ -99,6 +99,14 @@ def test_a_dropped_wish_is_told() -> None:  # A13
     assert codes(PLAIN) == []
     assert codes(PLAIN, sampling=Sampling(1.5)) == ["SamplingDropped"]
     assert codes(THINKS, sampling=Sampling(chosen=False)) == [], "a default is no wish"
+    strange = ModelProfile("who-knows", dialect="openai_chat")
+    words = [
+        encode_request(ModelRequest("m", "", (), sampling=Sampling(1.5)), one).notices[0].message
+        for one in (THINKS, PLAIN, strange)
+    ]
+    assert words[0].startswith("kimi-k2.6 chooses this itself, so it was not sent: temperature 1.5")
+    assert words[1].startswith("kimi-old is not asked for more than 1, which its host refuses")
+    assert words[2].startswith("who-knows is not known to take this, so it was not sent")
     free: dict[str, Any] = {"sampling": Sampling(None, None)}
     assert codes(THINKS, **free) == []
     assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["ToolChoiceDropped"]
