@@ -123,13 +123,14 @@ class RunEvent(Struct, frozen=True, kw_only=True):
     summary: str
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     correlation_id: str = ""
-    parent_event_id: str = ""
+    parent_event_id: str | None = None
 
 
 class ToolRecord(Struct, frozen=True, kw_only=True):
     """One line of `logs/tools.jsonl`: a call that ended. `action` says what it worked on.
 
-    The fields with defaults are known only at its end.
+    `args_summary` has a short text for each argument. The fields with defaults are known only at
+    its end.
     """
 
     call_id: str
@@ -139,7 +140,7 @@ class ToolRecord(Struct, frozen=True, kw_only=True):
     completed_at: str = ""
     duration_ms: int = 0
     status: ResultStatus = "ok"
-    args_summary: str
+    args_summary: dict[str, str]
     result_summary: str = ""
     artifacts: tuple[str, ...] = ()
     error: RunError | None = None

@@ -31,7 +31,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
     kind: str
     created_by: str
     required: bool = False
-    content_type: str = ""
+    content_type: str | None = None
 
 
 class ArtifactManifest(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Artifacts:
             kind=kind,
             created_by=created_by or (known.created_by if known else "unknown"),
             required=name in self._required,
-            content_type=content_type or (known.content_type if known else ""),
+            content_type=content_type or (known.content_type if known else None),
         )
         if self._found[name] == known:
             return

@@ -93,7 +93,7 @@ class EventLog:
             summary=self.one_line(summary),
             data=self._small(data or {}, f"e{sequence}"),
             correlation_id=correlation_id,
-            parent_event_id=parent_event_id,
+            parent_event_id=parent_event_id or None,
         )
         self._append(EVENTS_FILE, event)
         self._sequence = sequence

@@ -69,7 +69,12 @@ class ToolLog:
             tool_name=call.name,
             action=action,
             started_at=event.ts or self._log.now(),
-            args_summary=log.one_line(encode_json(call.input).decode()),
+            args_summary={
+                log.one_line(name): log.one_line(
+                    value if isinstance(value, str) else encode_json(value).decode()
+                )
+                for name, value in call.input.items()
+            },
         )
         self._running[result.id] = _Started(record, event_id)
 

@@ -170,6 +170,9 @@ async def test_a_job_is_done_and_recorded_alike(job: Job, stream: bool) -> None:
     assert result.final_text == "All done."
     assert files.text("deliverables/report.md") == "# Fine\n"
     assert files.text("deliverables/changes.patch").endswith("@@ -1 +1 @@\n-one\n+1\n")
+    first = files.lines("events.jsonl")[0]
+    assert first["parent_event_id"] is None  # B5
+    assert all(isinstance(one["args_summary"], dict) for one in files.lines("logs/tools.jsonl"))
     tools = [(t["tool_name"], t["action"], t["status"]) for t in files.lines("logs/tools.jsonl")]
     assert [*sorted(tools[:2]), *tools[2:]] == [  # what only reads runs side by side
         ("list_files", "workspace", "ok"),

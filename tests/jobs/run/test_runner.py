@@ -286,6 +286,7 @@ async def test_everything_delivered_is_in_the_manifest(world: HeadlessWorld) -> 
         ("deliverables/c.bin", "unknown", False),
     ]
     assert found[0]["content_type"] == "text/x-report"
+    assert [one["content_type"] for one in found[1:]] == ["text/markdown", None]  # B5: null, not ""
 
 
 # W14
