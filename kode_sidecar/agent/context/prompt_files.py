@@ -30,28 +30,30 @@ def find_prompts() -> Path:
 class PromptFiles:
     """Prompts in one language, read on demand: an edited file takes effect without a restart.
 
-    An unchanged file (by time and size) is not read again, nor filled again with the same values.
+    A file of the user's own folder, `{own}/{locale}/{name}.md`, replaces ours. An unchanged
+    file (by time and size) is not read again, nor filled again with the same values.
     """
 
-    def __init__(self, folder: Path, locale: Locale) -> None:
+    def __init__(self, folder: Path, locale: Locale, own: Path | None = None) -> None:
         self._parent = folder
-        self._folder = str(folder / locale)
+        self._own = own
+        self._folders = [str(one / locale) for one in (own, folder) if one is not None]
         self._locale = locale
-        self._known: dict[str, tuple[tuple[int, int], str]] = {}
+        self._known: dict[str, tuple[tuple[str, int, int], str]] = {}
         self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
 
     def speak(self, locale: Locale) -> None:
         """Switch to the texts of this language."""
         if locale != self._locale:
-            self.__init__(self._parent, locale)
+            self.__init__(self._parent, locale, self._own)
 
     def in_locale(self, locale: Locale) -> "PromptFiles":
         """Return these prompts in a language."""
-        return self if locale == self._locale else PromptFiles(self._parent, locale)
+        return self if locale == self._locale else PromptFiles(self._parent, locale, self._own)
 
     def names(self, folder: str) -> Sequence[str]:
         """Return the names of the prompts in a folder of these, sorted; `read` takes them."""
-        names = os.listdir(f"{self._folder}{os.sep}{folder}")
+        names = os.listdir(f"{self._folders[-1]}{os.sep}{folder}")
         return sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
@@ -81,14 +83,23 @@ class PromptFiles:
             raise KodeError("ConfigInvalid", hint) from None
 
     def _text(self, name: str) -> str:
-        path = f"{self._folder}{os.sep}{name}.md"
-        status = os.stat(path)
-        state = (status.st_mtime_ns, status.st_size)
+        path, status = self._place(name)
+        state = (path, status.st_mtime_ns, status.st_size)
         known = self._known.get(name)
         if known is None or known[0] != state:
             text = Path(path).read_text(encoding="utf-8-sig").strip()
             known = self._known[name] = (state, text)
         return known[1]
+
+    def _place(self, name: str) -> tuple[str, os.stat_result]:
+        """Return the file of a prompt, the user's own first. Raises OSError."""
+        *own, path = (f"{folder}{os.sep}{name}.md" for folder in self._folders)
+        for one in own:
+            try:
+                return one, os.stat(one)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+        return path, os.stat(path)
 
     def _filled(self, name: str, text: str, values: Mapping[str, str]) -> str:
         newest = self._newest.get(name)

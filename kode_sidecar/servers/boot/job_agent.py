@@ -70,7 +70,8 @@ class JobAgent:
         )
         shown = {name: value for name, value, _ in describe(loaded)}
         self._log.write("info", "boot", "start", version=__version__, settings=shown)
-        self._prompts = PromptFiles(find_prompts(), settings.locale)
+        own_prompts = settings.storage_root / "prompts"
+        self._prompts = PromptFiles(find_prompts(), settings.locale, own_prompts)
         self.workspace = Workspace(
             [],
             documents.position_encoding,

@@ -139,6 +139,24 @@ def test_a_missing_or_broken_prompt_names_the_file(tmp_path: Path) -> None:
         prompts.read("c")
 
 
+def test_a_file_of_the_users_own_replaces_ours_file_by_file(tmp_path: Path) -> None:  # A16
+    ours, own = tmp_path / "ours", tmp_path / "state" / "prompts"
+    for name, text in (("a", "our a"), ("b", "our b")):
+        (ours / "zh").mkdir(parents=True, exist_ok=True)
+        (ours / "zh" / f"{name}.md").write_text(text)
+    prompts = PromptFiles(ours, "zh", own)
+    assert [prompts.read(name) for name in "ab"] == ["our a", "our b"]
+    (own / "zh").mkdir(parents=True)
+    (own / "zh" / "a.md").write_text("my a of $who", encoding="utf-8")
+    assert prompts.read("a", {"who": "Lin"}) == "my a of Lin"
+    assert prompts.read("b") == "our b"
+    assert prompts.in_locale("zh") is prompts
+    with pytest.raises(KodeError, match=r"prompts/zh/a\.md uses \$who"):
+        prompts.read("a", {})
+    (own / "zh" / "a.md").unlink()
+    assert prompts.read("a") == "our a"
+
+
 def test_the_frozen_exe_brings_its_own_prompts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # A16
