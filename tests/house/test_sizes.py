@@ -11,7 +11,6 @@ FEWEST_FILE_LINES = 50
 # A file is one idea; these are one all the same, and why they stand alone.
 SMALL = {
     "acp.client": "what a client announced, apart from what is made of it",
-    "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
     "boot.http_library": "imported late in one place, for servers, jobs and memory",
     "boot.skill_sources": "the doctor reports on skills, and loads nothing else of knowledge",
     "boot.state_folder": "the same behind each of the three porches",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -57,6 +58,16 @@ async def test_the_records_say_what_was_said_and_what_was_sent(project: Path) ->
         meta = json.loads((world.folder(session) / "meta.json").read_bytes())
         assert meta["title"] == "what does app.py do?"
         assert meta["meta"]["roots"] == [project.as_uri()]
+
+
+async def test_ids_of_messages_are_uuids_on_disk_and_wire(project: Path) -> None:  # C1
+    async with sidecar([answer(text("Hi."))], roots=[project]) as world:
+        session = await world.session()
+        await world.turn(session, "Hello")
+        stored = [str(one["id"]) for one in world.messages(session)]
+        streamed = [one["messageId"] for one in world.events() if one["type"] == "message.added"]
+    assert streamed == stored
+    assert [str(UUID(one)) for one in stored] == stored
 
 
 async def test_half_a_character_in_a_call_poisons_nothing(project: Path) -> None:  # W10

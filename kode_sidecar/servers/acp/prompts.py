@@ -20,6 +20,7 @@ from kode_sidecar.core.domain.message import (
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.errors import KodeError
+from kode_sidecar.servers.acp.dialect import short_message_id
 from kode_sidecar.servers.acp.tool_cards import (
     PLAN_TOOL,
     Json,
@@ -122,7 +123,7 @@ def _chunk(message: Message, block: Block) -> Iterator[Json]:
             content = {"type": "resource_link", "uri": block.uri, "name": name}
         case _:
             return
-    yield {"sessionUpdate": kind, "messageId": message.id, "content": content}
+    yield {"sessionUpdate": kind, "messageId": short_message_id(message.id), "content": content}
 
 
 class _Diffs:

@@ -22,6 +22,7 @@ from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.acp.client import ClientAbilities
 from kode_sidecar.servers.acp.commands import AcpCommands, parse_command
+from kode_sidecar.servers.acp.dialect import full_message_id, short_message_id
 from kode_sidecar.servers.acp.editor import AcpEditor, LogIn
 from kode_sidecar.servers.acp.findings import (
     FindingCommand,
@@ -184,8 +185,9 @@ class AcpSessions:
         message_id = _kode(params.meta).get("messageId")
         if message_id is not None and not isinstance(message_id, str):
             raise KodeError("InvalidParams", "Expected a string at `$._meta.kode.messageId`")
+        place_in_tree = message_id and full_message_id(message_id)
         forked = await self._copies.fork(
-            SessionForkParams(session_id=params.session_id, message_id=message_id)
+            SessionForkParams(session_id=params.session_id, message_id=place_in_tree)
         )
         session = await self._opened(forked.session_id, place)
         return self._begun(session, {"sessionId": session.id})
@@ -301,9 +303,11 @@ class AcpSessions:
             return running, "", await session.steer(steer)
         parent: dict[str, Any] = {}
         if "parentId" in kode:
-            parent["parent_id"] = kode["parentId"]
+            given = kode["parentId"]
+            parent["parent_id"] = full_message_id(given) if isinstance(given, str) else given
         elif isinstance(kode.get("replaces"), str):
-            parent["parent_id"] = session.conversation.get(kode["replaces"]).parent_id
+            replaced = session.conversation.get(full_message_id(kode["replaces"]))
+            parent["parent_id"] = replaced.parent_id
         mode = known_mode("ask") if self._mode(session) == "review" else None
         call = None
         if finding is not None:
@@ -388,7 +392,11 @@ def _answer(end: TurnCompleted, prompt_id: str) -> Json:
     if end.error is not None:
         raise KodeError(end.error.code, end.error.message, details=end.error.details)
     answer: Json = {"stopReason": _REASONS.get(end.stop_reason, "end_turn")}
-    return {**answer, "_meta": {"kode": {"messageId": prompt_id}}} if prompt_id else answer
+    return (
+        {**answer, "_meta": {"kode": {"messageId": short_message_id(prompt_id)}}}
+        if prompt_id
+        else answer
+    )
 
 
 def _place(cwd: str, others: Sequence[str], servers: Sequence[McpServer]) -> SessionPlace:

@@ -20,7 +20,6 @@ Open = TypeVar("Open")
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX_LENGTH = 6
-_MESSAGE_BYTES = 14  # 22 digits at most
 
 
 class SystemClock:
@@ -44,9 +43,7 @@ class SystemClock:
 
 
 class RandomIds:
-    """`kernel.contracts.NewId`: UUIDs for sessions, random ids for messages, short ids otherwise.
-
-    A message's id is as short as a random id may be, because over ACP every delta carries it.
+    """`kernel.contracts.NewId`: UUIDs for sessions and messages (C1), short ids otherwise.
 
     A short id is a letter for its kind, a random prefix of this process and a counter: unique
     across all sessions and restarts, and cheap in every delta.
@@ -59,10 +56,8 @@ class RandomIds:
 
     def __call__(self, kind: "IdKind") -> str:
         """Return a new id, `[a-z0-9-]{1,64}`."""
-        if kind == "session":
+        if kind in ("session", "message"):
             return str(uuid.uuid4())
-        if kind == "message":
-            return _base36(int.from_bytes(os.urandom(_MESSAGE_BYTES), "big"))
         self._count += 1
         return f"{kind[0]}{self._prefix}{_base36(self._count)}"
 
