@@ -5,15 +5,14 @@ were seen to refuse; OpenAI's references of chat completions and responses.
 """
 
 from collections.abc import Mapping
-from functools import partial
 
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.anthropic_request import ANTHROPIC_MESSAGES
 from kode_sidecar.infrastructure.providers.dialect import Dialect, EncodedRequest
-from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
+from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder, KimiDecoder
 from kode_sidecar.infrastructure.providers.openai_request import (
     PATH,
-    ChatHabits,
+    ChatWishes,
     bearer_headers,
     encode_chat,
 )
@@ -21,35 +20,28 @@ from kode_sidecar.infrastructure.providers.profiles import DialectName, ModelPro
 from kode_sidecar.infrastructure.providers.responses_request import OPENAI_RESPONSES
 
 
-def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
-    """Make a chat dialect. With `needs_done`, only `[DONE]` ends an answer, no finish reason."""
+def chat_dialect(wishes: ChatWishes, decoder: type[ChatDecoder]) -> Dialect:
+    """Make a chat dialect."""
 
     def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
-        return encode_chat(request, profile, habits)
+        return encode_chat(request, profile, wishes)
 
-    return Dialect(
-        PATH, bearer_headers, encode_request, partial(ChatDecoder.of, needs_done=needs_done)
-    )
+    return Dialect(PATH, bearer_headers, encode_request, decoder.of)
 
 
 KIMI = chat_dialect(
-    ChatHabits(
+    ChatWishes(
         budget_name="max_completion_tokens",
         # Above 1 every Moonshot model refuses temperature and top_p.
         highest_sampling=1.0,
         takes_cache_key=True,
     ),
-    needs_done=True,
+    KimiDecoder,
 )
 
 
 OPENAI_CHAT = chat_dialect(
-    ChatHabits(
-        budget_name="max_tokens",
-        highest_sampling=2.0,
-        takes_cache_key=False,
-    ),
-    needs_done=False,
+    ChatWishes(budget_name="max_tokens", highest_sampling=2.0, takes_cache_key=False), ChatDecoder
 )
 
 

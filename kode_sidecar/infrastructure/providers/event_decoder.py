@@ -5,8 +5,8 @@ call `finish`. A whole answer or an error body is fed as one event.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Self, TypeVar
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.model_event import (
@@ -21,7 +21,7 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.core.text.lenient_json import is_utf8
 from kode_sidecar.infrastructure.providers.answer_events import DeltaRuns
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, WireNames
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 from kode_sidecar.infrastructure.providers.tool_call_assembly import called_ids
 
@@ -34,30 +34,36 @@ _SAYS_ENOUGH: frozenset[FinishReason] = frozenset(
 _T = TypeVar("_T")
 
 
-class EventDecoder(ABC):
-    """Decodes one answer of `provider`; `price` converts its usage into cost.
+class AnswerContext(NamedTuple):
+    """What a decoder knows of the request that is answered, and of the `provider` who was asked.
 
-    `tool_names` are the tools that a call leaked into the text may name; without them text is
-    never held back. Neighbouring deltas of one `feed_many` become one event. `taken` are the ids
-    of calls in the conversation: a made-up one must differ from them.
+    `price` converts its usage into cost. `tool_names` are the tools that a call leaked into the
+    text may name; without them text is never held back. `taken` are the ids of calls in the
+    conversation: a made-up one must differ from them. `names` are the host's own.
     """
+
+    price: TokenPrice | None = None
+    tool_names: frozenset[str] = frozenset()
+    errors: ProviderErrors = ProviderErrors()
+    provider: str = ""
+    taken: frozenset[str] = frozenset()
+    names: WireNames = WireNames()
+
+
+NO_CONTEXT = AnswerContext()
+
+
+class EventDecoder(ABC):
+    """Decodes one answer. Neighbouring deltas of one `feed_many` become one event."""
 
     _think_tags = False
 
-    def __init__(
-        self,
-        *,
-        price: TokenPrice | None = None,
-        tool_names: frozenset[str] = frozenset(),
-        errors: ProviderErrors | None = None,
-        provider: str = "",
-        taken: Collection[str] = (),
-    ) -> None:
-        self._errors = errors or ProviderErrors()
-        self._price = price
-        self._provider = provider
-        self._taken = frozenset(taken)
-        self._runs = DeltaRuns(tool_names, think_tags=self._think_tags)
+    def __init__(self, context: AnswerContext = NO_CONTEXT) -> None:
+        self._errors = context.errors
+        self._price = context.price
+        self._provider = context.provider
+        self._taken = context.taken
+        self._runs = DeltaRuns(context.tool_names, think_tags=self._think_tags)
         self._done = False
         self._failed = False
         self._bad_in_a_row = 0
@@ -67,13 +73,10 @@ class EventDecoder(ABC):
     @classmethod
     def of(cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors) -> Self:
         """Return the decoder for the answer to a request."""
-        names = frozenset(tool.name for tool in request.tools)
+        tools = frozenset(tool.name for tool in request.tools)
+        taken = called_ids(request.messages)
         return cls(
-            price=profile.price,
-            tool_names=names,
-            errors=errors,
-            provider=profile.provider,
-            taken=called_ids(request.messages),
+            AnswerContext(profile.price, tools, errors, profile.provider, taken, profile.names)
         )
 
     def _begin(self) -> None:

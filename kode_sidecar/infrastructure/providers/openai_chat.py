@@ -1,12 +1,15 @@
 """Decodes the stream of OpenAI-compatible chat hosts into model events. Sans-IO."""
 
-from collections.abc import Collection, Iterable
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any
 
 from kode_sidecar.core.domain.model_event import FinishReason, ModelEvent, OpaqueData
-from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
-from kode_sidecar.infrastructure.providers.event_decoder import EventDecoder
+from kode_sidecar.infrastructure.providers.event_decoder import (
+    NO_CONTEXT,
+    AnswerContext,
+    EventDecoder,
+)
 from kode_sidecar.infrastructure.providers.openai_wire import (
     ChunkReader,
     ContentPart,
@@ -19,8 +22,7 @@ from kode_sidecar.infrastructure.providers.openai_wire import (
     reported_cost,
     usage_of,
 )
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, usage_event
-from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
+from kode_sidecar.infrastructure.providers.profiles import usage_event
 from kode_sidecar.infrastructure.providers.tool_call_assembly import ToolCallAssembly
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -40,43 +42,16 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 
 class ChatDecoder(EventDecoder):
-    """Decodes one answer. With `needs_done`, only `[DONE]` completes it; otherwise its finish
-    reason is enough.
-    """
+    """Decodes one answer, which its finish reason completes."""
 
     _think_tags = True
+    _needs_done = False
 
-    def __init__(
-        self,
-        *,
-        price: TokenPrice | None = None,
-        tool_names: frozenset[str] = frozenset(),
-        errors: ProviderErrors | None = None,
-        provider: str = "",
-        taken: Collection[str] = (),
-        needs_done: bool = False,
-    ) -> None:
-        super().__init__(
-            price=price, tool_names=tool_names, errors=errors, provider=provider, taken=taken
-        )
-        self._reader = ChunkReader()
-        self._needs_done = needs_done
+    def __init__(self, context: AnswerContext = NO_CONTEXT) -> None:
+        super().__init__(context)
+        self._reader = ChunkReader(context.names)
         self._identity = AnswerIdentity()
         self._is_over = False
-
-    @classmethod
-    def of(
-        cls,
-        request: ModelRequest,
-        profile: ModelProfile,
-        errors: ProviderErrors,
-        *,
-        needs_done: bool = False,
-    ) -> Self:
-        """Return the decoder for the answer to a request."""
-        found = super().of(request, profile, errors)
-        found._reader, found._needs_done = ChunkReader(profile.names), needs_done
-        return found
 
     def _begin(self) -> None:
         super()._begin()
@@ -231,6 +206,12 @@ _SECOND = 2
 def _first(choices: list[OpenAIChoice]) -> OpenAIChoice | None:
     """Return the choice 0, the only one requested; a host may send several, in any order."""
     return next((choice for choice in choices if not choice.index), None)
+
+
+class KimiDecoder(ChatDecoder):
+    """Decodes an answer that only `[DONE]` completes, no finish reason."""
+
+    _needs_done = True
 
 
 class AnswerIdentity:

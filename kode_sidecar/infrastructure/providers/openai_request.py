@@ -1,6 +1,6 @@
 """Encodes requests of OpenAI's chat API. Sans-IO.
 
-Source: OpenAI chat completion reference. `ChatHabits` has the few differences between hosts.
+Source: OpenAI chat completion reference. `ChatWishes` has the few differences between hosts.
 `context.builder` makes the history complete; messages that a host would refuse are still left out
 here.
 """
@@ -52,7 +52,7 @@ NO_OUTPUT = "(no output)"
 
 
 @dataclass(frozen=True)
-class ChatHabits:
+class ChatWishes:
     """How the hosts of one kind want their requests.
 
     `budget_name` is the field for the tokens of an answer, `highest_sampling` the largest
@@ -64,7 +64,7 @@ class ChatHabits:
     takes_cache_key: bool
 
 
-def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
+def encode_chat(request: ModelRequest, profile: ModelProfile, wishes: ChatWishes) -> EncodedRequest:
     """Return the request for one model; options it refuses are left out."""
     tools, left_out = offered_tools(request, profile)
     request = replace(request, tools=tools)
@@ -78,12 +78,12 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
         reported = {tool.name for tools in late.values() for tool in tools}
         body["tools"] = [_tool(one) for one in request.tools if one.name not in reported]
         body["tool_choice"] = choice.sent
-    sent, notices = sampling(request, profile, habits.highest_sampling)
+    sent, notices = sampling(request, profile, wishes.highest_sampling)
     body.update(sent)
     if request.max_tokens is not None:
-        name = profile.names.max_tokens or habits.budget_name
+        name = profile.names.max_tokens or wishes.budget_name
         body[name] = budget(request.max_tokens, request, profile, body)
-    takes = habits.takes_cache_key if profile.cache_key is None else profile.cache_key
+    takes = wishes.takes_cache_key if profile.cache_key is None else profile.cache_key
     if request.cache_key and takes:
         body["prompt_cache_key"] = request.cache_key
     body["stream"] = request.stream

@@ -223,8 +223,8 @@ _decode = msgspec.json.Decoder(OpenAIChunk).decode
 class ChunkReader:
     """Reads the chunks of a host that uses `names`."""
 
-    def __init__(self, names: WireNames | None = None) -> None:
-        usual = names is None or not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
+    def __init__(self, names: WireNames) -> None:
+        usual = not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
         self._names = None if usual else names
         self.exact: Callable[[bytes], OpenAIChunk] = _decode if usual else self._renamed
         """Raises msgspec.DecodeError (a ValueError) and RecursionError."""

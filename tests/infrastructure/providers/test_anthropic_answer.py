@@ -23,6 +23,7 @@ from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDec
 from kode_sidecar.infrastructure.providers.attempt import Attempt
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint
+from kode_sidecar.infrastructure.providers.event_decoder import AnswerContext
 from kode_sidecar.infrastructure.providers.known_providers import ANTHROPIC
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
@@ -121,7 +122,7 @@ async def test_an_unknown_model_is_told_from_a_wrong_address() -> None:  # A2
 
 
 def test_cost() -> None:  # C5
-    decoder = MessagesDecoder(price=CLAUDE.price)
+    decoder = MessagesDecoder(AnswerContext(price=CLAUDE.price))
     head = start(input_tokens=100_000, output_tokens=1, cache_read_input_tokens=1_000_000)
     events = [head, *text(0, "Hi"), *ending(output_tokens=100_000)]
     decoder.feed_many(json.dumps(event).encode() for event in events)
@@ -131,7 +132,7 @@ def test_cost() -> None:  # C5
 
 def test_cost_of_a_cache_that_lasts() -> None:  # C5
     price = TokenPrice(3.0, 0.3, 15.0, cache_write=3.75, cache_write_hour=6.0)
-    decoder = MessagesDecoder(price=price)
+    decoder = MessagesDecoder(AnswerContext(price=price))
     kept = {"ephemeral_1h_input_tokens": 600_000}
     head = start(input_tokens=0, output_tokens=1, cache_creation_input_tokens=1_000_000)
     head["message"]["usage"]["cache_creation"] = kept
@@ -161,7 +162,7 @@ JSON = st.recursive(
 
 @given(st.lists(st.dictionaries(KEYS, JSON, max_size=5) | JSON, max_size=8))
 def test_no_event_whatever_breaks_the_decoder(events: list[Any]) -> None:
-    decoder = MessagesDecoder(tool_names=frozenset({"text"}))
+    decoder = MessagesDecoder(AnswerContext(tool_names=frozenset({"text"})))
     found = decoder.feed_many(json.dumps(value).encode() for value in events)
     found += decoder.finish()
     assert isinstance(found[-1], ResponseFinished | ResponseFailed)

@@ -18,6 +18,7 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.infrastructure.providers.answer_events import LeakedCallScanner
+from kode_sidecar.infrastructure.providers.event_decoder import AnswerContext
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
 
 TOOLS = frozenset({"read_file", "list_files"})
@@ -110,7 +111,7 @@ def test_text_is_not_held_back_longer_than_needed() -> None:
 
 def answer(*deltas: Mapping[str, object], tools: frozenset[str] = TOOLS) -> list[ModelEvent]:
     found: list[ModelEvent] = []
-    decoder = ChatDecoder(tool_names=tools)
+    decoder = ChatDecoder(AnswerContext(tool_names=tools))
     for fields in deltas:
         found += decoder.feed_many((json.dumps({"choices": [{"delta": fields}]}).encode(),))
     found += decoder.feed_many((b'{"choices":[{"delta":{},"finish_reason":"stop"}]}',))

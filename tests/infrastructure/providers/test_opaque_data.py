@@ -11,6 +11,7 @@ from kode_sidecar.core.domain.message import Message, TextBlock, ThinkingBlock, 
 from kode_sidecar.core.kernel import MessageAssembler
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.event_decoder import AnswerContext
 from kode_sidecar.infrastructure.providers.known_providers import PRESETS
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
 
@@ -69,7 +70,7 @@ def answered(deltas: list[Json], provider: str) -> Message:
     """The message that an answer of this host becomes, as it comes back from the disk."""
     ids = iter("abcdefgh")
     assembler = MessageAssembler(lambda: next(ids), "t", "m")
-    decoder = ChatDecoder(provider=provider)
+    decoder = ChatDecoder(AnswerContext(provider=provider))
     for fields in deltas:
         chunk = {"id": "x", "choices": [{"index": 0, "delta": fields}]}
         assembler.feed(decoder.feed_many((json.dumps(chunk).encode(),)))

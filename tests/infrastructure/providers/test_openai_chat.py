@@ -22,7 +22,7 @@ from kode_sidecar.core.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
-from kode_sidecar.infrastructure.providers.event_decoder import damage_notice
+from kode_sidecar.infrastructure.providers.event_decoder import AnswerContext, damage_notice
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
 from kode_sidecar.infrastructure.providers.profiles import TokenPrice
 from tests.infrastructure.providers.streams.answer import joined
@@ -65,7 +65,7 @@ def raw(*events: Any) -> list[bytes]:
 
 def read(*events: Any, tools: frozenset[str] = frozenset()) -> list[ModelEvent]:
     """All events, one feed per chunk, neighbouring growth joined."""
-    decoder = ChatDecoder(tool_names=tools)
+    decoder = ChatDecoder(AnswerContext(tool_names=tools))
     found = [event for data in raw(*events) for event in decoder.feed_many((data,))]
     return joined(found + decoder.finish())
 
@@ -242,7 +242,7 @@ def test_a_batch_means_the_same_and_is_joined(shape: tuple[list[Any], list[Any]]
 
 
 def test_cost() -> None:  # C1, C5
-    decoder = ChatDecoder(price=TokenPrice(2.0, 0.5, 10.0))
+    decoder = ChatDecoder(AnswerContext(price=TokenPrice(2.0, 0.5, 10.0)))
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "cached_tokens": 400_000}
     decoder.feed_many(raw(chunk({"content": "Hi"}), chunk(finish="stop", usage=usage)))
     (reported,) = [event for event in decoder.finish() if isinstance(event, UsageReported)]
@@ -339,7 +339,7 @@ JSON = st.recursive(
 
 @given(st.lists(st.dictionaries(KEYS, JSON, max_size=5) | JSON, max_size=6))
 def test_no_chunk_whatever_breaks_the_decoder(chunks: list[Any]) -> None:
-    decoder = ChatDecoder(tool_names=frozenset({"a"}))
+    decoder = ChatDecoder(AnswerContext(tool_names=frozenset({"a"})))
     found = decoder.feed_many(json.dumps(value).encode() for value in chunks)
     found += decoder.finish()
     assert isinstance(found[-1], ResponseFinished | ResponseFailed)
@@ -379,7 +379,7 @@ def test_the_hosts_word_for_the_cost_is_taken(
     cost: Any, price: TokenPrice | None, said: tuple[float, str]
 ) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": cost}
-    decoder = ChatDecoder(price=price)
+    decoder = ChatDecoder(AnswerContext(price=price))
     events = decoder.feed_many(raw(chunk({"content": "Hi"}), chunk(finish="stop", usage=usage)))
     (reported,) = [e for e in events + decoder.finish() if isinstance(e, UsageReported)]
     assert reported.cost is not None

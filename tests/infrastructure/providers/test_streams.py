@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kode_sidecar.core.domain.model_event import ModelEvent
 from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
-from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
+from kode_sidecar.infrastructure.providers.event_decoder import AnswerContext
+from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder, KimiDecoder
 from kode_sidecar.infrastructure.providers.openai_responses import ResponsesDecoder
 from tests.conftest import FULL
 from tests.infrastructure.providers.streams import anthropic, chat, framing, responses
@@ -32,10 +33,11 @@ RANDOM_CUTS = 1_000 if FULL else 50
 def decoder_for(name: str) -> AnswerDecoder:
     found = ALL[name]
     if name.startswith("anthropic "):
-        return AnswerDecoder(MessagesDecoder(tool_names=found.tools))
+        return AnswerDecoder(MessagesDecoder(AnswerContext(tool_names=found.tools)))
     if name.startswith("responses "):
-        return AnswerDecoder(ResponsesDecoder(tool_names=found.tools))
-    return AnswerDecoder(ChatDecoder(tool_names=found.tools, needs_done=found.needs_done))
+        return AnswerDecoder(ResponsesDecoder(AnswerContext(tool_names=found.tools)))
+    decoder = KimiDecoder if found.needs_done else ChatDecoder
+    return AnswerDecoder(decoder(AnswerContext(tool_names=found.tools)))
 
 
 def read(name: str, *pieces: bytes) -> list[ModelEvent]:
