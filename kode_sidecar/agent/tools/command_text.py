@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from kode_sidecar.core.text.secret_text import find_secret
-from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.core.text.shown_text import ESCAPE_SEQUENCES, plain_lines, without_controls
 from kode_sidecar.core.timer_context import TimerContext
 from kode_sidecar.infrastructure.commands.command import CommandEnd, CommandLimits
 
@@ -17,14 +17,7 @@ _OFTEN_CHARS = 256 * 1024
 _MOST_AT_ONCE = 4_000
 MAX_SHOWN_CHARS = 30_000
 _HEAD_CHARS = 8_000
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _UNENDED = re.compile(r"(?:\r|\x1b[^\x07]{0,64})\Z")
-
-
-def plain_lines(text: str) -> str:
-    """Return a text without colours; an overwritten line appears in its last state."""
-    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
 
 
 class LiveOutput(TimerContext):
@@ -68,11 +61,11 @@ class LiveOutput(TimerContext):
             shown, rest = "", rest  # it may be overwritten
         else:
             shown, rest = rest, ""
-        lines = _ESCAPES.sub("", ended).split("\n")
+        lines = ESCAPE_SEQUENCES.sub("", ended).split("\n")
         if self._in_line and "\r" in lines[0]:
             lines.insert(0, "")  # the beginning is shown already
         text = "\n".join(line.rpartition("\r")[2] for line in lines) + newline
-        return text + _ESCAPES.sub("", shown), rest
+        return text + ESCAPE_SEQUENCES.sub("", shown), rest
 
 
 def how_it_ended(end: CommandEnd, limits: CommandLimits) -> str:

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """C0 but newline and tab, and C1: they move the cursor, recolour or retitle a terminal (W13)."""
 
+ESCAPE_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""Colours and titles, as programs send them (ECMA-48: CSI and OSC sequences)."""
+
 _HIDDEN_RANGES = (
     (0x0000, 0x0008),  # controls but for tab, line feed,
     (0x000B, 0x000B),
@@ -48,6 +51,12 @@ _GUTTER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
 def without_controls(text: str) -> str:
     """Return the text without control characters, except newline and tab."""
     return CONTROL.sub("", text)
+
+
+def plain_lines(text: str) -> str:
+    """Return a text without colours; an overwritten line appears in its last state."""
+    lines = ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
 
 
 def without_hidden(text: str) -> str:
