@@ -54,7 +54,6 @@ WITHOUT: Mapping[str, str] = {
     "kode/blob/read": "a long text is shown by its head; `kode/session/export` has all of it",
     "kode/changeSet/get": _OTHER,
     "kode/changeSet/list": _OTHER,
-    "kode/context/compact": "`/compact` or the full context asks for it",
     "kode/doctor": "`kode-sidecar doctor`",
     "kode/editor/definition": _NO_SERVERS,
     "kode/editor/diagnostics": _NO_SERVERS,

@@ -42,7 +42,16 @@ OVER_ALL = {("cli.ask", "ide_chat"), ("cli.review", "ide_chat")}
 UPWARDS = {"cli": "devtools"}
 # These see even less than their row allows.
 SEES_ONLY = {
-    "chat": {"client", "workspace", "protocol", "text", "whole_files", "errors", "boot"},
+    "chat": {
+        "client",
+        "workspace",
+        "commands",
+        "protocol",
+        "text",
+        "whole_files",
+        "errors",
+        "boot",
+    },
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},

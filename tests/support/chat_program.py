@@ -6,7 +6,7 @@ import re
 import struct
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -263,5 +263,6 @@ async def on_screen(
         screen.close()
 
 
+AtTerminal = Callable[..., AbstractAsyncContextManager[Screen]]
 at_dumb_terminal = partial(at_terminal, TERM="dumb")
 """One that cannot draw: lines in, lines out."""

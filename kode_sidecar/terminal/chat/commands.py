@@ -8,6 +8,7 @@ from typing import get_args
 from kode_sidecar.core.protocol.session import Effort, Mode
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
 from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
@@ -106,6 +107,55 @@ class ChatCommands:
             reread=reported["rereadTokens"],
         )
         self.terminal.line(text)
+
+    async def compact(self, session_id: str) -> None:
+        """Let the model sum up the conversation now."""
+        self.terminal.line(self.words.compacting, "dim")
+        done = await self.client.request("kode/context/compact", {"sessionId": session_id})
+        text = self.words.compacted.format(
+            count=done["droppedMessages"], before=done["tokensBefore"], after=done["tokensAfter"]
+        )
+        self.terminal.line(text)
+
+    def diff(self, session: ClientSession) -> None:
+        """Show every hunk of a session that waits or is applied."""
+        shown = [
+            hunk
+            for set_id in session.change_sets
+            for hunk in session.hunks_of(set_id)
+            if hunk["state"] in ("proposed", "applied", "replaced")
+        ]
+        self.terminal.change_set(shown, {})
+        if not shown:
+            self.terminal.line(self.words.no_changes)
+
+    async def output(self, session: ClientSession, argument: str) -> None:
+        """Show the whole result of the last call, or of an earlier one; long ones come in pages."""
+        results = [b for b in session.blocks.values() if b["type"] == "tool_result"]
+        number = int(argument or 1) if (argument or "1").isdecimal() else 0
+        if not 0 < number <= len(results):
+            self.terminal.line(self.words.no_output, "yellow")
+            return
+        result = results[-number]
+        use = session.tool_use(result["toolUseId"])
+        self.terminal.line(one_line(use.get("title") or use.get("name", "?")), "bold")
+        for part in result.get("content", ()):
+            text = part.get("text", "")
+            if "blob" in part:
+                text = await self._blob(part["blob"]["ref"])
+            for line in text.splitlines():
+                self.terminal.line(f"  {line}")
+
+    async def _blob(self, ref: str) -> str:
+        """Return a text that was too large to be sent at once."""
+        pages: list[str] = []
+        params: Json = {"ref": ref, "length": 1 << 20}
+        while True:
+            page = await self.client.request("kode/blob/read", params)
+            pages.append(page["text"])
+            if "nextOffset" not in page:
+                return "".join(pages)
+            params["offset"] = page["nextOffset"]
 
     async def usage(self, session_id: str) -> None:
         """Show tokens and costs of this session and of today; per model if there are several."""

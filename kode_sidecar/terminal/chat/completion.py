@@ -79,7 +79,7 @@ class PromptCompleter(Completer):
         self.servers: ChatServers | None = None
         self._models = models
         self.verbs: Mapping[str, str] = {}
-        self._commands = dict(_COMMAND.findall(words.help))
+        self._commands = dict(_COMMAND.findall(words.help.format(modes=", ".join(MODES))))
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent

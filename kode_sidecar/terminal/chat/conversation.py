@@ -12,6 +12,7 @@ from kode_sidecar.terminal.chat.commands import MODES, ChatCommands
 from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.findings import ChatFindings
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
+from kode_sidecar.terminal.chat.own_commands import OwnCommands, own_command
 from kode_sidecar.terminal.chat.pastes import prompt_blocks
 from kode_sidecar.terminal.chat.review import Review, is_to_keep, waiting_hunks, waiting_uris
 from kode_sidecar.terminal.chat.servers import ChatServers
@@ -70,6 +71,7 @@ class ChatConversation:
         self._sessions = Sessions(client, self._watch, terminal, words)
         self._undo = Undo(client, self._files, terminal, words)
         self._servers = ChatServers(client, terminal, words)
+        self._own = OwnCommands(terminal, words)
         self._findings = ChatFindings(client, terminal, words)
         self._root = Path()
         self._steering: set[asyncio.Task[None]] = set()
@@ -151,7 +153,7 @@ class ChatConversation:
         settings = {each["name"]: each["value"] for each in doctor["settings"]}
         self._commands.settings = settings
         self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
-        self._root = Path(handshake.roots[0])
+        self._root = self._own.root = Path(handshake.roots[0])
         await self._servers.begin(doctor)
         if self._keyboard.interactive:
             await self._commands.list_verbs()
@@ -176,12 +178,10 @@ class ChatConversation:
         name, _, argument = prompt.strip().partition(" ")
         argument = argument.strip()
         match name:
-            case "/help":
-                self._terminal.line(words.help.format(modes=", ".join(MODES)))
-            case "/mode":
-                self._commands.mode(argument)
-            case "/effort":
-                self._commands.effort(argument)
+            case _ if self._keyboard.interactive and (command := own_command(prompt)):
+                await self._interrupts.unless(self._own.run(command))
+            case _ if self._shown(name, argument):
+                pass
             case _ if (question := self._question(name, argument)) is not None:
                 await self._asking(question)
             case "/undo":
@@ -208,31 +208,39 @@ class ChatConversation:
             return {}
         return self._findings.question(argument) if self._session.findings else None
 
+    def _shown(self, name: str, argument: str) -> bool:
+        """Run a command that needs nothing of the sidecar; return False if this is none."""
+        table: Mapping[str, Callable[[], None]] = {
+            "/help": lambda: self._terminal.line(self._words.help.format(modes=", ".join(MODES))),
+            "/mode": lambda: self._commands.mode(argument),
+            "/effort": lambda: self._commands.effort(argument),
+            "/diff": lambda: self._commands.diff(self._session),
+        }
+        if name in table:
+            table[name]()
+        return name in table
+
     def _question(self, name: str, argument: str) -> Awaitable[None] | None:
         """Return the command with this name, if it is one that asks the sidecar, else None."""
-        match name:
-            case "/model":
-                return self._commands.model(argument)
-            case "/session":
-                return self._sessions.obey(argument)
-            case "/fork":
-                return self._sessions.fork(argument)
-            case "/keep":
-                return self._keep()
-            case "/usage":
-                return self._commands.usage(self._session.session_id)
-            case "/context":
-                return self._commands.context(self._session.session_id, argument)
-            case "/skills":
-                return self._commands.skills()
-            case "/mcp":
-                return self._servers.obey(argument)
-            case "/memory":
-                return self._commands.memory(argument)
-            case "f" if self._session.findings and self._findings.question(argument) is None:
-                return self._findings.obey(self._session, argument)
-            case _:
-                return None
+        commands, session = self._commands, self._session
+        decides = session.findings and self._findings.question(argument) is None
+        table: Mapping[str, Callable[[], Awaitable[None]]] = {
+            "/model": lambda: commands.model(argument),
+            "/session": lambda: self._sessions.obey(argument),
+            "/new": lambda: self._sessions.obey("new"),
+            "/clear": lambda: self._sessions.obey("new"),
+            "/fork": lambda: self._sessions.fork(argument),
+            "/keep": self._keep,
+            "/usage": lambda: commands.usage(session.session_id),
+            "/context": lambda: commands.context(session.session_id, argument),
+            "/compact": lambda: commands.compact(session.session_id),
+            "/output": lambda: commands.output(session, argument),
+            "/skills": commands.skills,
+            "/mcp": lambda: self._servers.obey(argument),
+            "/memory": lambda: commands.memory(argument),
+            **({"f": lambda: self._findings.obey(session, argument)} if decides else {}),
+        }
+        return table[name]() if name in table else None
 
     async def _asking(self, command: Awaitable[None]) -> None:
         """Run a command that asks the sidecar, and show its errors. Raises Interrupted."""
@@ -296,7 +304,7 @@ class ChatConversation:
         content, unread = prompt_blocks(prompt, self._root)
         for path in unread:
             self._terminal.line(f"⚠ {self._words.unread_image.format(path=path)}", "yellow")
-        return [*content, *await self._servers.attached(prompt)]
+        return [*content, *await self._servers.attached(prompt), *self._own.notes()]
 
     def _steer(self, turn_id: str, text: str) -> None:
         """Send a text to the running turn; if that has already ended, queue it as a prompt."""

@@ -32,6 +32,8 @@ from kode_sidecar.terminal.chat.words import Words
 
 FRAME_SECONDS = 0.125
 _MOST_REMEMBERED = 20_000
+_OURS = ("/", "!")
+"""What begins a line that is for this program, and not said to a running turn."""
 
 
 @dataclass
@@ -135,7 +137,7 @@ class InputLine:
         if text is None and self._left:
             return None
         text = text or await self._ask(self.words.prompt, is_prompt=True)
-        if text is not None and text.startswith("/"):
+        if text is not None and text.startswith(_OURS):
             self.echo(self.words.prompt + text)
         return text
 
@@ -188,7 +190,7 @@ class InputLine:
         self.buffer.reset()
         if asking is not None and not asking.answer.done():
             asking.answer.set_result(text)
-        elif self.steer is not None and not later and not text.startswith("/"):
+        elif self.steer is not None and not later and not text.startswith(_OURS):
             self.steer(text)
         else:
             self.queue.append(text)
@@ -302,6 +304,7 @@ class InputLine:
             (("c-l",), True, lambda: self._app.renderer.clear()),
             (("c-g",), True, self._on_edit),
             (("c-x", "c-e"), True, self._on_edit),
+            (("c-o",), True, lambda: self._command("/output")),
         )
         keys = KeyBindings()
         for names, when, action in table:
@@ -342,6 +345,13 @@ class InputLine:
             self.buffer.reset()
         else:
             self.interrupts.arrived()
+
+    def _command(self, text: str) -> None:
+        """Give a command at once, or after the running turn; what is being typed stays."""
+        if self.prompting and not self._asked[-1].answer.done():
+            self._asked[-1].answer.set_result(text)
+        else:
+            self.queue.append(text)
 
     def _on_edit(self) -> None:
         self._editing = asyncio.create_task(self._edit_line())

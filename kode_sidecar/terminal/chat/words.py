@@ -14,9 +14,14 @@ class Words:
 /mode [NAME]     show or choose what becomes of proposed edits: {modes}
 /effort [NAME]   show or choose how hard the model thinks: off, low, medium, high, max
 /context         what the model is told next; /context leave|pin|restore NUMBERS, /context undo
+!COMMAND         run it in your shell; the model sees what it printed with your next prompt
+/new             begin a new session; so does /clear
+/compact         let the model sum the conversation up now
+/diff            what this session has proposed and changed
+/output [NUMBER] all that the last tool gave, or the one NUMBER calls before; so does Ctrl-O
 /session         show this session: where its records are, and your prompts
 /session list    the latest sessions of this folder
-/session ID      go on in one of them (its first letters will do); /session new begins one
+/session ID      go on in one of them (its first letters will do)
 /fork [NUMBER]   go on in a copy of this session, or in one that ends before that prompt
 /review          decide what still waits; /review WORDS calls the verb of this name
 f [NUMBER]       what a code review found; f 3 fixes it; f 3 explain; f 3 dismiss WHY; f 3 done|open
@@ -91,6 +96,17 @@ Words after y, n, r or e are a comment for the model: n the jiao stay"""
     session_many: str = "several sessions have an id that begins with {id}; type more of it"
     forked: str = "from here on in a copy: {id}"
     fork_wrong: str = "there is no prompt {number}; /session lists them"
+    compacting: str = "the model sums the conversation up …"
+    compacted: str = (
+        "{count} message(s) are summed up: about {before} tokens became {after}; "
+        "/context undo takes it back"
+    )
+    no_changes: str = "this session has proposed and changed nothing"
+    no_output: str = "there is no such output; /output 1 is the last one"
+    own_ended: str = "ended with {code}"
+    own_stopped: str = "stopped"
+    own_note: str = "I ran `{command}` in this folder ({ended}). What it printed:"
+    own_secret: str = "The output is not sent to the model: it holds {what}."
     undone: str = "taken back: {count} hunk(s) · {files}"
     redone: str = "put back: {count} hunk(s) · {files}"
     nothing_applied: str = "nothing is applied that could be taken back"
@@ -155,9 +171,14 @@ CHINESE = Words(
 /mode [名称]     查看或选择如何处理提出的修改：{modes}
 /effort [名称]   查看或选择模型的思考强度：off、low、medium、high、max
 /context         模型接下来看到的内容；/context leave|pin|restore 编号，/context undo
+!命令            在您的 shell 中运行；模型随下一个提问看到它的输出
+/new             开始新的会话；/clear 也可以
+/compact         让模型现在就总结对话
+/diff            本会话提出和改动的内容
+/output [编号]   上一个工具的全部输出，或往前数第几个；按 Ctrl-O 也可以
 /session         查看当前会话：记录所在处，以及您的提问
 /session list    列出此文件夹最近的会话
-/session ID      继续其中一个（ID 的前几位即可）；/session new 开始新的会话
+/session ID      继续其中一个（ID 的前几位即可）
 /fork [编号]     在当前会话的副本中继续，或从该提问之前分出
 /review          决定尚未处理的修改；/review 加文字则调用同名指令
 f [编号]         代码评审的发现；f 3 修复；f 3 explain 解释；f 3 dismiss 理由；f 3 done|open
@@ -225,6 +246,14 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     session_many="有多个以 {id} 开头的会话，请多输入几位",
     forked="此后在副本中继续：{id}",
     fork_wrong="没有编号为 {number} 的提问；/session 列出全部提问",
+    compacting="模型正在总结对话 …",
+    compacted="已总结 {count} 条消息：约 {before} 个 token 变为 {after} 个；/context undo 可撤销",
+    no_changes="本会话没有提出或改动任何内容",
+    no_output="没有这样的输出；/output 1 是最近的一个",
+    own_ended="以 {code} 结束",
+    own_stopped="已停止",
+    own_note="我在这个文件夹里运行了 `{command}`（{ended}），输出如下：",
+    own_secret="输出没有发给模型：其中含有 {what}。",
     undone="已撤销 {count} 处修改 · {files}",
     redone="已恢复 {count} 处修改 · {files}",
     nothing_applied="没有可以撤销的修改",

@@ -2,8 +2,6 @@
 
 import re
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from tests.support.chat_program import (
     CTRL_C,
     CTRL_D,
     IDLE,
-    Screen,
+    AtTerminal,
     at_dumb_terminal,
     at_terminal,
     by_lines,
@@ -21,7 +19,6 @@ from tests.support.model_script import answer, text
 
 pytestmark = pytest.mark.program
 at_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
-AtTerminal = Callable[..., AbstractAsyncContextManager[Screen]]
 TEA = [answer(text("Tea is **hot**.")), answer(text("So it is 茶."))]
 
 
