@@ -104,6 +104,8 @@ class SessionStream:
         if len(self._held) > HELD_LIMIT:
             await self._released.wait()
         await self._editor.flow()
+        if self._cancelling:  # while it waited: what comes next must not begin
+            raise asyncio.CancelledError
 
     def hold(self) -> None:
         """Publish nothing until each hold is released."""

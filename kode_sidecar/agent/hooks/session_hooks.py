@@ -60,6 +60,7 @@ class SessionHooks:
             if verdict.decision == "deny":
                 return _refused(tool.name, verdict.reason)
             notes += [verdict.context] if verdict.context else []
+        await self._scope.emit.flow()  # the turn may have been cancelled meanwhile
         outcome = await tool.run(params, call)
         for foreign in calls:
             response = {"success": outcome.ok, "content": outcome.content or outcome.summary}
