@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.terminal.client.connection import RpcError
+from tests.support.headless_world import HEAD
 from tests.support.model_script import answer, text, tool_call
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
@@ -260,3 +261,39 @@ async def test_hooks_that_cannot_be_read_stop_every_turn(scripts: Scripts, proje
             await world.start(session, "hi")
         assert refused.value.data["code"] == "ConfigInvalid"
         assert "no event is named 'BeforeTool'" in refused.value.message
+
+
+async def test_hooks_hold_in_jobs_too(scripts: Scripts, project: Path) -> None:
+    body = """
+if given["tool_input"]["file_path"].endswith("first.md"):
+    print("not this file", file=sys.stderr)
+    sys.exit(2)
+"""
+    scripts.add("PreToolUse", body, "Write")
+    scripts.add("UserPromptSubmit", 'print("written with care")')
+    job = scripts.folder / "job.yaml"
+    job.write_text(
+        f"{HEAD}model: kimi-k2.6\ndeliverables: [{{path: deliverables/second.md}}]\n", "utf-8"
+    )
+    calls = [
+        tool_call("write_artifact", {"path": f"deliverables/{name}.md", "content": "x\n"})
+        for name in ("first", "second")
+    ]
+    script = [answer(*calls), answer(text("Done."))]
+    environment = scripts.environment
+    async with sidecar(script, handshake={"trusted": True}, environment=environment) as world:
+        params = {"config": str(job), "prompt": "Go.", "workspace": str(project)}
+        started = await world.client.request("kode/run/start", params, HANG_SECONDS)
+        async with asyncio.timeout(HANG_SECONDS):
+            while (run := await _run(world, started["runId"]))["status"] in ("pending", "running"):
+                pass
+        assert run["governance"] == "passed"
+        assert ["not this file" in result for result in results(world)] == [True, False]
+        assert "written with care" in str(world.asked(0)["messages"])
+    written = sorted(path.name for path in Path(started["sandboxRoot"]).glob("deliverables/*"))
+    assert written == ["second.md"]
+
+
+async def _run(world: World, run_id: str) -> Json:
+    found = await world.client.request("kode/run/get", {"runId": run_id}, HANG_SECONDS)
+    return found["run"]

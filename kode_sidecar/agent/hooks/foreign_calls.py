@@ -40,7 +40,7 @@ def foreign_calls(tool: Tool, params: Any, workspace: Workspace) -> Sequence[For
     return [ForeignCall(name, arguments, tool.name) for name, arguments in said]
 
 
-def _said(
+def _said(  # noqa: C901 - a table
     tool: Tool, params: Any, absolute: Callable[[str], str]
 ) -> Iterator[tuple[str, Arguments]]:
     match tool.name:
@@ -54,6 +54,8 @@ def _said(
             yield from _edits(params, absolute)
         case "propose_file":
             yield from _files(params, absolute)
+        case "write_artifact":
+            yield "Write", _write(absolute(params.path), params.content, "overwrite")
         case "rename_symbol":
             yield (
                 "Edit",

@@ -10,6 +10,7 @@ from kode_sidecar.agent.turns.context import (
 from kode_sidecar.agent.turns.prompt import check_is_seen, prompt_blocks, title_of, with_choices
 from kode_sidecar.agent.turns.services import (
     Budgets,
+    FindHooks,
     Hooks,
     HookScope,
     NoHooks,
@@ -32,6 +33,7 @@ from kode_sidecar.agent.turns.turn import (
 
 __all__ = [
     "Budgets",
+    "FindHooks",
     "HookScope",
     "Hooks",
     "LearnedRates",

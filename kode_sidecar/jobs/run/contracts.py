@@ -9,7 +9,7 @@ from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.memory import Memory
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.agent.sessions import SessionFolders
-from kode_sidecar.agent.turns import Budgets, LearnedRates
+from kode_sidecar.agent.turns import Budgets, FindHooks, LearnedRates, NoHooks
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.domain.run import RunEvent
 from kode_sidecar.core.kernel.contracts import Clock, ModelClient, NewId, Tool
@@ -91,6 +91,10 @@ def _no_servers(_names: Sequence[str]) -> RunServers:
     raise KodeError("ConfigInvalid", text, details={"field": "tools.servers"})
 
 
+def _no_hooks(_workspace: Workspace) -> FindHooks:
+    return lambda _scope: NoHooks()
+
+
 @dataclass(frozen=True)
 class RunServices:
     """What all runs of a process share.
@@ -100,7 +104,7 @@ class RunServices:
     `open_sessions` opens the sessions of runs, saved by a saver that the run closes; `budgets` pay
     for their requests. `open_memory` makes the memory of a service without connecting to it.
     `report_bug(where, error)` gets unexpected exceptions. `open_servers` makes the MCP servers that
-    a run names without starting them.
+    a run names without starting them, `hooks` finds the user's hooks for the folders of a run.
     """
 
     storage_root: Path
@@ -124,6 +128,7 @@ class RunServices:
     silence_seconds: float = 10.0
     file_encoding: str | None = None
     open_servers: Callable[[Sequence[str]], RunServers] = _no_servers
+    hooks: Callable[[Workspace], FindHooks] = _no_hooks
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         log=services.log,
         provider=services.provider,
         report_bug=services.report_bug,
+        hooks=services.hooks(work.scope.workspace),
         run_turn=work.engine.run_turn,
         stream=config.runtime.stream,
         call_ended=work.recorder.tools.outcome,

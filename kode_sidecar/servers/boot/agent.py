@@ -30,10 +30,7 @@ from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.agent.tools.run_command import TerminalRunner, no_terminal
 from kode_sidecar.agent.turns import (
     Budgets,
-    Hooks,
-    HookScope,
     LearnedRates,
-    NoHooks,
     RequestBody,
     SessionServices,
     ToolScope,
@@ -63,7 +60,6 @@ if TYPE_CHECKING:
     from kode_sidecar.agent.verbs.calls import VerbCall
     from kode_sidecar.core.protocol.mcp import McpListResult
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
-    from kode_sidecar.servers.boot.hook_setup import UserHooks
 
 
 class Agent(JobAgent):
@@ -101,7 +97,6 @@ class Agent(JobAgent):
         spending = SpendingToday(settings.storage_root, self._clock)
         self._budgets = Budgets(self._budgeted, user_budget(settings.budget), spending.date)
         self._with_servers: dict[str, bool] = {}
-        self._hooks: UserHooks | None = None
         self._language = language or LanguageServers()
         self.edit_locks = locks or EditLocks(self._language, settings.edit_timeout)
         self._commands = self._session_commands(in_terminal)
@@ -165,7 +160,7 @@ class Agent(JobAgent):
             edit_locks=self.edit_locks,
             tools=self._toolbox(Questions(editor, new_id, questions), new_id).tools,
             call_verb=self._call_verb,
-            hooks=self._session_hooks,
+            hooks=self.hooks_of(self.workspace),
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
@@ -209,19 +204,6 @@ class Agent(JobAgent):
             doubters=self._scouts(new_id, REVIEW_DOUBTER),
             git=GitProgram(os.environ, self._environment.found),
         )
-
-    def _session_hooks(self, scope: HookScope) -> Hooks:
-        """Return the user's hooks. Raises KodeError `ConfigInvalid`."""
-        if not self._loaded.settings.hooks:
-            return NoHooks()
-        # Imported late: only who has hooks pays for them.
-        from kode_sidecar.servers.boot.hook_setup import UserHooks  # noqa: PLC0415
-
-        if self._hooks is None:
-            environ = {**self._loaded.variables, **os.environ}
-            written, found = self._loaded.settings.hooks, self._environment.found
-            self._hooks = UserHooks(written, self.workspace, environ, found)
-        return self._hooks.of_session(scope)
 
     def _notes_around(self, scope: ToolScope) -> Callable[[Tool], Tool]:
         """Return what adds the notes of folders to the results of a session's tools."""

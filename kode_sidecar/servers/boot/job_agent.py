@@ -16,7 +16,7 @@ from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.agent.event_log import LoggedModel
 from kode_sidecar.agent.sessions import SessionFolders
-from kode_sidecar.agent.turns import Budgets
+from kode_sidecar.agent.turns import Budgets, FindHooks, Hooks, HookScope, NoHooks
 from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings, describe
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
@@ -39,6 +39,7 @@ from kode_sidecar.servers.boot.system import Environment
 if TYPE_CHECKING:
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
     from kode_sidecar.jobs.run import RunServices, WireRuns
+    from kode_sidecar.servers.boot.hook_setup import UserHooks
     from kode_sidecar.servers.boot.mcp_setup import McpServers
 
 
@@ -158,8 +159,27 @@ class JobAgent:
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
+            hooks=self.hooks_of,
             open_servers=lambda names: self.mcp().for_run(names),
         )
+
+    def hooks_of(self, workspace: Workspace) -> FindHooks:
+        """Return what finds the hooks of sessions that work in these folders."""
+        made: list[UserHooks] = []
+
+        def find(scope: HookScope) -> Hooks:
+            if not self._loaded.settings.hooks:
+                return NoHooks()
+            # Imported late: only who has hooks pays for them.
+            from kode_sidecar.servers.boot.hook_setup import UserHooks  # noqa: PLC0415
+
+            if not made:
+                environ = {**self._loaded.variables, **os.environ}
+                written, found = self._loaded.settings.hooks, self._environment.found
+                made.append(UserHooks(written, workspace, environ, found))
+            return made[0].of_session(scope)
+
+        return find
 
     def _open_run_sessions(self, saver: Saver) -> SessionFolders:
         return session_folders(self._loaded.settings, saver, self._environment, tuple)
