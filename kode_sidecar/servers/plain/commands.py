@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # loaded with the agent
 _MOST_SESSIONS = 8
 _TITLE_CHARS = 60
 _ID_CHARS = 8
+_PAUSE_SECONDS = 0.1
+"""Emacs 28 leaves unread what comes in one piece with the answer to its request."""
 
 Arguments = Sequence[Any]
 Verbs = Callable[[], Awaitable[Sequence["Verb"]]]
@@ -79,16 +81,19 @@ class PlainCommands:
         async def answer(arguments: Arguments) -> None:
             first: object = arguments[0] if len(arguments) == 1 else None
             reported = cast(list[object], first) if isinstance(first, list) else arguments
-            task = asyncio.create_task(self._reported(run(reported)))
+            task = asyncio.create_task(self._reported(run, reported))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
         return answer
 
-    async def _reported(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _reported(
+        self, run: Callable[[Arguments], Coroutine[Any, Any, None]], arguments: Arguments
+    ) -> None:
         """Run a command to its end; what goes wrong is shown to the user, or logged as a bug."""
         try:
-            await work
+            await asyncio.sleep(_PAUSE_SECONDS)
+            await run(arguments)
         except (KodeError, OSError) as error:
             reason = error.message if isinstance(error, KodeError) else str(error)
             self._messages.error(self._texts("failed", reason=reason))
