@@ -92,7 +92,10 @@ function Plain.act(uri, first, last, words)
     done = vim.tbl_map(opts.format_item, items)
     on_choice(nil)
   end
-  vim.lsp.buf.code_action({ range = range })
+  local others = vim.tbl_map(function(one)
+    return one.user_data and one.user_data.lsp
+  end, vim.diagnostic.get(0, { lnum = first }))
+  vim.lsp.buf.code_action({ range = range, context = { diagnostics = vim.tbl_values(others) } })
   vim.wait(HANG_MS, function()
     return done ~= nil
   end, 10)
@@ -159,6 +162,19 @@ function Plain.wait_message(words)
     return messages():find(words, 1, true) ~= nil
   end, 10)
   assert(found, words .. ' is not in\n' .. messages())
+end
+
+function Plain.complain(uri, line, message)
+  local buffer = buffer_of(uri)
+  local place = { start = { line = line, character = 4 }, ['end'] = { line = line, character = 10 } }
+  local problem = { range = place, message = message, source = 'other', severity = 1 }
+  vim.diagnostic.set(vim.api.nvim_create_namespace('other'), buffer, {
+    { lnum = line, col = 4, end_lnum = line, end_col = 10, message = message, user_data = { lsp = problem } },
+  })
+end
+
+function Plain.add_folder(path)
+  vim.lsp.buf.add_workspace_folder(path)
 end
 
 function Plain.restart()
