@@ -26,7 +26,12 @@ from kode_sidecar.core.domain.message import Message, TextBlock, texts_of
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.core.protocol.documents import EditorContextParams
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.core.protocol.session import Mode, SessionNewParams
 from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.core.settings import LiveSettings, LoadedSettings, load_settings
@@ -108,12 +113,14 @@ class NoEditor(WithoutDocuments):
     def warn(self, line: str) -> None:
         """Do nothing: there is no editor whose developer could read it."""
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """Return no choice: there is no user."""
         del question
-        return ()
+        return AskResult(())
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Return no answer: there is no user."""
         del question
         return None

@@ -1145,9 +1145,16 @@ export interface ShownParams extends KodeObject {
   text: string;
 }
 
-/** The chosen option. */
+/**
+ * The chosen option.
+ *
+ * With a rejection: `comment` is what the user says about it, which the model reads; with
+ * `forSession` the session rejects the same tool and subject from then on.
+ */
 export interface PermissionRequestResult extends KodeObject {
   optionId: string;
+  comment?: string;
+  forSession?: boolean;
 }
 
 /** `opened` is false if the editor cannot or will not open the file. */
@@ -1160,9 +1167,14 @@ export interface SaveDocumentsResult extends KodeObject {
   saved: string[];
 }
 
-/** The chosen ones of the choices, word for word; empty if the user closed the question. */
+/**
+ * The chosen ones of the choices, word for word; empty if the user closed the question.
+ *
+ * `text` is an answer in the user's own words, instead of choices or beside them.
+ */
 export interface AskResult extends KodeObject {
   choices: string[];
+  text?: string;
 }
 
 /** The diagnostics that the editor shows now. */
@@ -1834,13 +1846,18 @@ export interface PermissionOption extends KodeObject {
   name: string;
 }
 
-/** The question is answered or closed; `optionId` is absent if nobody chose. */
+/**
+ * The question is answered or closed; `optionId` is absent if nobody chose.
+ *
+ * `comment` is what the user said with a rejection.
+ */
 export interface PermissionResolved extends EventBase {
   type: "permission.resolved";
   turnId: string;
   requestId: string;
   by: ResolvedBy | Unknown; // unknown: policy
   optionId?: string;
+  comment?: string;
 }
 
 /** The model asks the user to choose (`kode/ask`); the call `blockId` waits for the answer. */
@@ -1853,13 +1870,18 @@ export interface AskRequested extends EventBase {
   multi: boolean;
 }
 
-/** The choice is answered or cancelled; `chosen` is absent if nobody answered. */
+/**
+ * The choice is answered or cancelled; `chosen` is absent if nobody answered.
+ *
+ * `text` is an answer in the user's own words.
+ */
 export interface AskResolved extends EventBase {
   type: "ask.resolved";
   turnId: string;
   requestId: string;
   by: ResolvedBy | Unknown; // unknown: policy
   chosen?: string[];
+  text?: string;
 }
 
 /**

@@ -491,8 +491,12 @@
 ---@field text string
 
 --- The chosen option.
+---
+--- With a rejection: `comment` is what the user says about it, which the model reads; with `forSession` the session rejects the same tool and subject from then on.
 ---@class kode.PermissionRequestResult : kode.Object
 ---@field optionId string
+---@field comment? string
+---@field forSession? boolean
 
 --- `opened` is false if the editor cannot or will not open the file.
 ---@class kode.OpenDocumentResult : kode.Object
@@ -503,8 +507,11 @@
 ---@field saved string[]
 
 --- The chosen ones of the choices, word for word; empty if the user closed the question.
+---
+--- `text` is an answer in the user's own words, instead of choices or beside them.
 ---@class kode.AskResult : kode.Object
 ---@field choices string[]
+---@field text? string
 
 --- The diagnostics that the editor shows now.
 ---@class kode.EditorDiagnosticsResult : kode.Object
@@ -1009,12 +1016,15 @@
 ---@field name string
 
 --- The question is answered or closed; `optionId` is absent if nobody chose.
+---
+--- `comment` is what the user said with a rejection.
 ---@class kode.PermissionResolved : kode.EventBase
 ---@field type 'permission.resolved'
 ---@field turnId string
 ---@field requestId string
 ---@field by kode.ResolvedBy|string unknown: policy
 ---@field optionId? string
+---@field comment? string
 
 --- The model asks the user to choose (`kode/ask`); the call `blockId` waits for the answer.
 ---@class kode.AskRequested : kode.EventBase
@@ -1026,12 +1036,15 @@
 ---@field multi boolean
 
 --- The choice is answered or cancelled; `chosen` is absent if nobody answered.
+---
+--- `text` is an answer in the user's own words.
 ---@class kode.AskResolved : kode.EventBase
 ---@field type 'ask.resolved'
 ---@field turnId string
 ---@field requestId string
 ---@field by kode.ResolvedBy|string unknown: policy
 ---@field chosen? string[]
+---@field text? string
 
 --- In the mode `ask` the call `blockId` waits until these hunks are decided.
 ---

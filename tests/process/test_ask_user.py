@@ -61,6 +61,33 @@ async def test_a_choice(tmp_path: Path, multi: bool, chosen: Sequence[str], expe
         assert params["multi"] is multi
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"choices": [], "text": " in the cloud 云\n"}, "own words:\nin the cloud 云"),
+        (
+            {"choices": [CHOICES[0]], "text": "but sorted"},
+            "The user chose:\n- prices.json\nThe user answered in their own words:\nbut sorted",
+        ),
+        ({"choices": [], "text": " "}, "The user chose nothing."),
+    ],
+)
+async def test_an_answer_in_the_users_own_words(
+    tmp_path: Path, given: dict[str, Any], expected: str
+) -> None:
+    async def write(params: dict[str, Any]) -> dict[str, Any]:
+        return given
+
+    async with sidecar(asking(), roots=[tmp_path]) as world:
+        world.editor.answer_choice = write
+        session = await world.session()
+        await world.turn(session, "go")
+        assert expected in reported(world, session)
+        (resolved,) = [one for one in world.events() if one["type"] == "ask.resolved"]
+        assert resolved.get("text", "") == given["text"].strip()
+        assert resolved["chosen"] == given["choices"]
+
+
 async def test_a_plain_lsp_client_is_asked_by_a_message(tmp_path: Path) -> None:
     messages: list[dict[str, Any]] = []
 

@@ -211,6 +211,34 @@ async def test_a_sensitive_target_asks_first(project: Path, kode: bool, allow: b
         assert "accepted and applied" in str(world.asked()["messages"][-1]["content"])
 
 
+async def test_a_rejection_says_why_and_holds_for_the_session(project: Path) -> None:
+    call = propose(".vscode/tasks.json", ('"tasks": []', '"tasks": [1]'))
+    responses = [answer(call), answer(call), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+
+        async def permission(_: dict[str, Any]) -> dict[str, Any]:
+            return {"optionId": "reject", "comment": "别动 CI.\u200b", "forSession": True}
+
+        world.editor.answer_permission = permission
+        world.editor.open(project / ".vscode" / "tasks.json")
+        session = await world.session()
+        await world.turn(session, "edit")
+        assert len(world.editor.asked) == 1  # the second time the session says no by itself
+        told = [str(one.body["messages"][-1]["content"]) for one in world.model.chats]
+        assert "The user does not allow Edit .vscode/tasks.json, and says: 别动 CI." in told[1]
+        assert "does not allow" in told[2]
+        resolved = [one for one in world.events() if one["type"] == "permission.resolved"]
+        assert [(one["by"], one.get("optionId")) for one in resolved] == [
+            ("user", "reject"),
+            ("policy", None),
+        ]
+        assert resolved[0]["comment"] == "别动 CI.\u200b"
+        params = {"sessionId": session.session_id}
+        rules = (await world.client.request("kode/permission/list", params, HANG_SECONDS))["rules"]
+        assert (rules[0]["effect"], rules[0]["source"]) == ("deny", "answer")
+        assert session.change_sets == {}
+
+
 async def test_what_a_rule_of_the_session_lets_pass_was_not_shown_and_waits(project: Path) -> None:
     call = propose(".vscode/tasks.json", ('"tasks": []', '"tasks": [1]'))
     again = propose(".vscode/tasks.json", ('"tasks": [1]', '"tasks": [2]'))

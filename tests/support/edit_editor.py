@@ -26,7 +26,12 @@ from kode_sidecar.core.domain.change_set import HunkView
 from kode_sidecar.core.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.core.protocol.change_set import DecideParams, DecideResult, HunkDecision
 from kode_sidecar.core.protocol.documents import TextDocumentRef
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import file_path, path_to_uri
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
@@ -161,13 +166,15 @@ class Editor:
                     self.close(buffer)
         return ApplyAnswer(True)
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         del question
-        return ()
+        return AskResult(())
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         self.questions.append(question)
-        return self.answer
+        return self.answer and PermissionRequestResult(option_id=self.answer)
 
 
 def wire_edits(edit: DocumentEdit) -> list[dict[str, Any]]:

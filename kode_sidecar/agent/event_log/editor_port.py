@@ -8,7 +8,12 @@ from kode_sidecar.core.domain.agent_event import BlockDelta, Event
 from kode_sidecar.core.domain.change_set import FileChangeKind
 from kode_sidecar.core.protocol.documents import TextDocumentRef
 from kode_sidecar.core.protocol.language import EditorTextEdit
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
 
@@ -108,12 +113,14 @@ class EditorPort(Protocol):
         """Report a mistake of the editor's plugin to its developers; never on the wire."""
         ...
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
-        """Ask the user; return the chosen `option_id`, or None without an answer in time."""
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
+        """Ask the user; return None without an answer in time."""
         ...
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
-        """Ask the user to choose; return the choices, empty if they closed the question.
+    async def ask_choice(self, question: AskParams) -> AskResult:
+        """Ask the user to choose; the answer is empty if they closed the question.
 
         No time limit. Raises KodeError when the editor cannot ask.
         """

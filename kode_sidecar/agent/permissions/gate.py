@@ -30,7 +30,12 @@ from kode_sidecar.core.domain.permission import (
 )
 from kode_sidecar.core.domain.question_event import ResolvedBy
 from kode_sidecar.core.kernel.contracts import NewId, ToolCall
-from kode_sidecar.core.protocol.questions import PermissionRequestParams, RuleMatch, RuleView
+from kode_sidecar.core.protocol.questions import (
+    PermissionRequestParams,
+    PermissionRequestResult,
+    RuleMatch,
+    RuleView,
+)
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.errors import KodeError, invalid_at
@@ -39,6 +44,7 @@ from kode_sidecar.infrastructure.workspace.sensitive import REFUSED_PATTERNS, SE
 
 MAX_RULES = 1_000
 MAX_MATCHES = 20
+MAX_COMMENT_CHARS = 20_000
 
 Source = Literal["answer", "client"]
 
@@ -207,6 +213,8 @@ class PermissionGate:
     ) -> PermissionOption | None:
         """Return the answer that lets `call` act on `subject`, None if it may not; see `UNASKED`.
 
+        Raises KodeError `Denied` with the user's words where they reject it with some.
+
         `subject` is a displayed path, or a text for `paths`. Without `by_rules` the user is asked
         even where a rule of the session decides.
 
@@ -295,16 +303,23 @@ class PermissionGate:
     ) -> PermissionOption | None:
         by: ResolvedBy = "cancel"
         option: PermissionOption | None = None
+        answer: PermissionRequestResult | None = None
         try:
             answer = await self._questions.put(
                 question, lambda: self._editor.ask_permission(question), self._published
             )
             by = "timeout" if answer is None else "user"
-            option = chosen(question.options, answer)
+            option = chosen(question.options, answer.option_id if answer else None)
         finally:
-            self._resolve(call, question, by, option)
+            no = answer if option is None or option.kind == "reject" else None
+            self._resolve(call, question, by, option, no.comment if no else "")
         if option is not None and option.kind == "allow_session":
-            self._remember(tool, question)
+            self._remember(tool, question, "allow")
+        if no is not None and no.for_session:
+            self._remember(tool, question, "deny")
+        if no is not None and no.comment.strip():
+            said = without_controls(no.comment).strip()[:MAX_COMMENT_CHARS]
+            raise KodeError("Denied", f"The user does not allow {question.title}, and says: {said}")
         return None if option is None or option.kind == "reject" else option
 
     def _resolve(
@@ -313,6 +328,7 @@ class PermissionGate:
         question: PermissionRequestParams,
         by: ResolvedBy,
         option: PermissionOption | None = None,
+        comment: str = "",
     ) -> None:
         self._emit(
             PermissionResolved(
@@ -322,12 +338,14 @@ class PermissionGate:
                 request_id=question.request_id,
                 by=by,
                 option_id=option.option_id if option else None,
+                comment=comment,
             )
         )
 
-    def _remember(self, tool: str, question: PermissionRequestParams) -> None:
+    def _remember(self, tool: str, question: PermissionRequestParams, effect: Effect) -> None:
         if "*" in question.subject:
             return  # the name would act as a pattern
-        reason = f"The user allowed it for this session when asked by {question.request_id}."
+        said = "allowed" if effect == "allow" else "refused"
+        reason = f"The user {said} it for this session when asked by {question.request_id}."
         with suppress(KodeError):  # too many rules: this answer counts once
-            self._rules.add(Rule(tool, question.subject), "answer", reason, self._now())
+            self._rules.add(Rule(tool, question.subject, effect), "answer", reason, self._now())

@@ -1,7 +1,7 @@
 """Hold open questions to the user, and make `ask_user`, the tool by which the model asks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +12,7 @@ from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.core.domain.agent_event import AskRequested, AskResolved
 from kode_sidecar.core.domain.question_event import ResolvedBy
 from kode_sidecar.core.kernel.contracts import CallCard, NewId, Tool, ToolCall, ToolOutcome
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import AskParams, AskResult, PermissionRequestParams
 from kode_sidecar.core.text.shown_text import cut_line, without_controls
 from kode_sidecar.errors import KodeError
 
@@ -78,6 +78,7 @@ class UserQuestions:
 
 _GO_ON = "Go on with the most careful of the choices, and tell the user which one you took."
 _SUMMARY_CHARS = 120
+_MOST_WORDS = 20_000
 
 
 class AskUserParams(Struct, forbid_unknown_fields=True):
@@ -106,8 +107,8 @@ class Questions:
 
     async def ask(
         self, params: AskUserParams, call: ToolCall, stream: SessionStream
-    ) -> Sequence[str] | None:
-        """Return the user's choices; None if they did not answer in time.
+    ) -> AskResult | None:
+        """Return the user's answer; None if there was none in time.
 
         `stream` gets `ask.requested` and then `ask.resolved`, once each, in every case.
 
@@ -138,18 +139,20 @@ class Questions:
         )
         stream(asked)
         by: ResolvedBy = "cancel"
-        chosen: tuple[str, ...] | None = None
+        answer: AskResult | None = None
         try:
             answer = await self.waiting.put(
                 question, lambda: self.editor.ask_choice(question), stream.published
             )
             by = "timeout" if answer is None else "user"
             if answer is not None:
-                known = tuple(choice for choice in params.choices if choice in answer)
-                chosen = known if params.multi else known[:1]
+                known = tuple(choice for choice in params.choices if choice in answer.choices)
+                words = without_controls(answer.text).strip()[:_MOST_WORDS]
+                answer = AskResult(known if params.multi else known[:1], words)
         finally:
-            stream(AskResolved(**named, by=by, chosen=chosen))
-        return chosen
+            chosen, words = (answer.choices, answer.text) if answer else (None, "")
+            stream(AskResolved(**named, by=by, chosen=chosen, text=words))
+        return answer
 
 
 def ask_user_tool(questions: Questions, stream: SessionStream) -> Tool:
@@ -165,11 +168,11 @@ def ask_user_tool(questions: Questions, stream: SessionStream) -> Tool:
             text = "Write choices without control characters and outer blanks."
             raise KodeError("InvalidArguments", text)
         try:
-            chosen = await questions.ask(params, call, stream)
+            answer = await questions.ask(params, call, stream)
         except KodeError as error:
             text = f"The user could not be asked: {error.message}. {_GO_ON}"
             raise KodeError(error.code, text) from None
-        return _outcome(chosen, questions.waiting.timeout)
+        return _outcome(answer, questions.waiting.timeout)
 
     return Tool("ask_user", AskUserParams, run, kind="ask", card=_card)
 
@@ -178,16 +181,18 @@ def _card(params: AskUserParams) -> CallCard:
     return CallCard(params.question)
 
 
-def _outcome(chosen: Sequence[str] | None, timeout: float) -> ToolOutcome:
-    if chosen is None:
+def _outcome(answer: AskResult | None, timeout: float) -> ToolOutcome:
+    if answer is None:
         summary = f"No answer within {timeout:g} seconds"
         return ToolOutcome(ok=True, summary=summary, content=f"{summary}. {_GO_ON}")
-    if not chosen:
+    if not answer.choices and not answer.text:
         summary = "The user chose nothing"
         return ToolOutcome(ok=True, summary=summary, content=f"{summary}. {_GO_ON}")
-    listed = "\n".join(f"- {choice}" for choice in chosen)
-    return ToolOutcome(
-        ok=True,
-        summary=cut_line(f"The user chose: {', '.join(chosen)}", _SUMMARY_CHARS),
-        content=f"The user chose:\n{listed}",
-    )
+    said: list[str] = []
+    if answer.choices:
+        said += ["The user chose:", *(f"- {choice}" for choice in answer.choices)]
+    if answer.text:
+        said += ["The user answered in their own words:", answer.text]
+    first = f"The user chose: {', '.join(answer.choices)}" if answer.choices else answer.text
+    summary = cut_line(first, _SUMMARY_CHARS)
+    return ToolOutcome(ok=True, summary=summary, content="\n".join(said))

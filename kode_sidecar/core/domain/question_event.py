@@ -22,12 +22,16 @@ class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.
 
 
 class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):
-    """The question is answered or closed; `option_id` is absent if nobody chose."""
+    """The question is answered or closed; `option_id` is absent if nobody chose.
+
+    `comment` is what the user said with a rejection.
+    """
 
     turn_id: str = field(default_factory=str)
     request_id: str
     by: ResolvedBy
     option_id: str | None = None
+    comment: str = ""
 
 
 class AskRequested(EventBase, frozen=True, kw_only=True, tag="ask.requested"):
@@ -41,12 +45,16 @@ class AskRequested(EventBase, frozen=True, kw_only=True, tag="ask.requested"):
 
 
 class AskResolved(EventBase, frozen=True, kw_only=True, tag="ask.resolved"):
-    """The choice is answered or cancelled; `chosen` is absent if nobody answered."""
+    """The choice is answered or cancelled; `chosen` is absent if nobody answered.
+
+    `text` is an answer in the user's own words.
+    """
 
     turn_id: str = field(default_factory=str)
     request_id: str
     by: ResolvedBy
     chosen: tuple[str, ...] | None = None
+    text: str = ""
 
 
 class DecisionRequested(EventBase, frozen=True, kw_only=True, tag="decision.requested"):

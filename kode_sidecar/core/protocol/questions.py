@@ -29,10 +29,18 @@ class PermissionRequestParams(
     diff: str = ""
 
 
-class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The chosen option."""
+class PermissionRequestResult(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """The chosen option.
+
+    With a rejection: `comment` is what the user says about it, which the model reads; with
+    `for_session` the session rejects the same tool and subject from then on.
+    """
 
     option_id: str
+    comment: str = ""
+    for_session: bool = False
 
 
 class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -51,10 +59,14 @@ class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
     multi: bool
 
 
-class AskResult(Struct, frozen=True):
-    """The chosen ones of the choices, word for word; empty if the user closed the question."""
+class AskResult(Struct, frozen=True, omit_defaults=True):
+    """The chosen ones of the choices, word for word; empty if the user closed the question.
+
+    `text` is an answer in the user's own words, instead of choices or beside them.
+    """
 
     choices: tuple[str, ...]
+    text: str = ""
 
 
 class PermissionListParams(Struct, frozen=True, kw_only=True, rename="camel"):

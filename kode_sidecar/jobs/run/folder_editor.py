@@ -14,7 +14,12 @@ from kode_sidecar.agent.event_log.editor_port import (
     WithoutDocuments,
 )
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event, TurnCompleted
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import decode, encode
 from kode_sidecar.infrastructure.workspace.disk import read_regular
@@ -110,11 +115,14 @@ class FolderEditor(WithoutDocuments):
     def warn(self, line: str) -> None:
         """Do nothing: a job has no editor whose developer could read it."""
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Refuse: calls that the policy allows never ask."""
-        return next((one.option_id for one in question.options if one.kind == "reject"), None)
+        no = (one.option_id for one in question.options if one.kind == "reject")
+        return next((PermissionRequestResult(option_id=one) for one in no), None)
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """Raise KodeError `CapabilityMissing`: a job has no user to choose."""
         del question
         text = "Nobody is here to answer: this is a job. Decide yourself, and say what you assumed."

@@ -22,7 +22,12 @@ from kode_sidecar.core.domain.agent_event import (
 from kode_sidecar.core.domain.change_set import FileView
 from kode_sidecar.core.domain.permission import EDIT_TOOLS
 from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.acp.client import ClientAbilities
@@ -122,7 +127,9 @@ class AcpEditor(WithoutDocuments):
         """Write a line to stderr."""
         self._connection.log(line, None)
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Ask for permission; offer a lasting no if the session's rules can hold it."""
         card = self.updates.cards.get(question.tool_use_id)
         tool = card.block.name if card is not None else ""
@@ -134,15 +141,15 @@ class AcpEditor(WithoutDocuments):
         kinds = {option.option_id: option.kind for option in question.options}
         if answer == REJECT_ALWAYS and lasting:
             self._rule(tool, question.subject, "deny")
-            return next(one for one, kind in kinds.items() if kind == "reject")
+            answer = next(one for one, kind in kinds.items() if kind == "reject")
         if card is not None and answer is not None and kinds.get(answer, "reject") != "reject":
             self._granted.add(card.id)
-        return answer
+        return None if answer is None else PermissionRequestResult(option_id=answer)
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """Ask with a form, or with a permission request that has the choices as its options."""
         card = self.updates.cards.get(question.tool_use_id)
-        return await self._questions.choice(question, card)
+        return AskResult(tuple(await self._questions.choice(question, card)))
 
     async def log_in(self, log_in: LogIn, server: str) -> int:
         """Log in to an MCP server in the user's browser; return how many tools it has.

@@ -107,14 +107,15 @@ class LspEditor:
         """Write a line to stderr."""
         self._connection.log(line, None)
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Ask with `kode/permission/request` or LSP's message request; None without an answer."""
         try:
             if self._client.permission_requests:
-                result = await self._connection.request(
+                return await self._connection.request(
                     "kode/permission/request", question, PermissionRequestResult
                 )
-                return result.option_id
             return await self._ask_plain(question)
         except KodeError:
             return None
@@ -153,20 +154,19 @@ class LspEditor:
         """Do nothing: document sync keeps the text current."""
         del uri
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """Ask with `kode/ask`, or with LSP's message request, which allows only one answer."""
         if self._client.asks:
-            result = await self._connection.request("kode/ask", question, AskResult)
-            return result.choices
+            return await self._connection.request("kode/ask", question, AskResult)
         chosen = await self._show_message(_INFO, question.question, question.choices)
-        return [] if chosen is None else [chosen]
+        return AskResult(() if chosen is None else (chosen,))
 
-    async def _ask_plain(self, question: PermissionRequestParams) -> str | None:
+    async def _ask_plain(self, question: PermissionRequestParams) -> PermissionRequestResult | None:
         message = " ".join(filter(None, (f"{question.title}?", question.reason)))
         names = [option.name for option in question.options]
         answer = await self._show_message(_WARNING, message, names)
         chosen = (o.option_id for o in question.options if o.name == answer)
-        return next(chosen, None)
+        return next((PermissionRequestResult(option_id=one) for one in chosen), None)
 
     async def _show_message(self, kind: int, message: str, actions: Sequence[str]) -> str | None:
         """Ask with `window/showMessageRequest`; return the chosen title. Raises KodeError."""

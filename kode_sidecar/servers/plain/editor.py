@@ -5,7 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp import ClientProfile, Connection, LspEditor
 
@@ -41,17 +46,19 @@ class PlainEditor(LspEditor):
         else:
             super().show(session_id, events)
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Ask with the safe answer first: some editors choose the first one by a mere Enter."""
         if question.session_id in self.own:
             safe_first = sorted(question.options, key=lambda one: one.kind != "reject")
             question = msgspec.structs.replace(question, options=tuple(safe_first))
         return await super().ask_permission(question)
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """Ask; closing the question is an answer."""
         chosen = await self.choose(question.question, question.choices)
-        return [] if chosen is None else [chosen]
+        return AskResult(() if chosen is None else (chosen,))
 
     async def choose(self, message: str, choices: Sequence[str]) -> str | None:
         """Ask the user to choose one; None if they closed the question. Raises KodeError."""

@@ -11,8 +11,8 @@ from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.connection import Client
 from kode_sidecar.terminal.client.workspace_edit import EditPlan, plan_edit
 
-AnswerPermission = Callable[[dict[str, Any]], Awaitable[str | None]]
-AnswerChoice = Callable[[dict[str, Any]], Awaitable[Sequence[str]]]
+AnswerPermission = Callable[[dict[str, Any]], Awaitable[str | dict[str, Any] | None]]
+AnswerChoice = Callable[[dict[str, Any]], Awaitable[Sequence[str] | dict[str, Any]]]
 AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
@@ -204,7 +204,8 @@ class ClientEditor:
 
     async def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params)
-        return {"optionId": await self.answer_permission(params)}
+        answer = await self.answer_permission(params)
+        return answer if isinstance(answer, dict) else {"optionId": answer}
 
     async def _open_document(self, params: dict[str, Any]) -> dict[str, Any]:
         """Open a file that the server cannot decode, as `load` reads it."""
@@ -229,7 +230,8 @@ class ClientEditor:
 
     async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params)
-        return {"choices": list(await self.answer_choice(params))}
+        answer = await self.answer_choice(params)
+        return answer if isinstance(answer, dict) else {"choices": list(answer)}
 
 
 async def _nothing(params: Any) -> None:

@@ -12,7 +12,7 @@ from kode_sidecar.agent.permissions.questions import UserQuestions
 from kode_sidecar.core.domain.agent_event import Event, PermissionRequested, PermissionResolved
 from kode_sidecar.core.domain.permission import Rule, deciding_rule, is_pattern
 from kode_sidecar.core.kernel.contracts import IdKind, ToolCall
-from kode_sidecar.core.protocol.questions import PermissionRequestParams
+from kode_sidecar.core.protocol.questions import PermissionRequestParams, PermissionRequestResult
 from kode_sidecar.errors import KodeError
 from tests.support.edit_editor import HANG
 
@@ -30,9 +30,12 @@ class Asked:
         self.released = asyncio.Event()
         self.released.set()
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         self.questions.append(question)
-        return await self._answer(question)
+        answer = await self._answer(question)
+        return None if answer is None else PermissionRequestResult(option_id=answer)
 
     def emit(self, event: Event) -> int:
         self.events.append(event)

@@ -110,8 +110,7 @@ end
 local function in_own_words(session, question)
   local words = task.input({ prompt = question.params.question .. ' ' })
   if words and vim.trim(words) ~= '' and index_of(session, question.params.requestId) then
-    sessions.steer(session, { { type = 'text', text = words } })
-    answer(session, question, { choices = {} })
+    answer(session, question, { choices = {}, text = words })
   end
 end
 
