@@ -444,6 +444,7 @@ export type NoticeCode =
   | "GoalChecked"
   | "HookFailed"
   | "HookSays"
+  | "HooksUntrusted"
   | "LeftOut"
   | "MemoryUnavailable"
   | "MessagesLost"

@@ -224,6 +224,7 @@ LATE_IMPORTS = {
     ("boot.knowledge", "kode_sidecar.verbs.library"): "only who uses verbs, no job",
     ("boot.knowledge", "kode_sidecar.boot.verb_sources"): "only who uses verbs, no job",
     ("boot.job_agent", "kode_sidecar.boot.hook_setup"): "only who has hooks",
+    ("boot.job_agent", "kode_sidecar.boot.project_hooks"): "only who has hooks",
     (
         "context.skill_front_matter",
         "kode_sidecar.text.yaml_text",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.headless_world import HEAD
 from tests.support.model_script import answer, text, tool_call
+from tests.support.program import PROGRAM, ROOT
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
@@ -297,3 +299,61 @@ if given["tool_input"]["file_path"].endswith("first.md"):
 async def _run(world: World, run_id: str) -> Json:
     found = await world.client.request("kode/run/get", {"runId": run_id}, HANG_SECONDS)
     return found["run"]
+
+
+_POLICY = """
+import sys
+print("{words}", file=sys.stderr)
+sys.exit(2)
+"""
+
+
+async def test_a_projects_hook_runs_only_after_a_yes_to_exactly_its_text(
+    scripts: Scripts, project: Path
+) -> None:
+    folder = project / ".claude"
+    folder.mkdir()
+    script = folder / "check.py"
+    script.write_text(_POLICY.format(words="not in this project"), "utf-8")
+    command = f'"{sys.executable}" "$CLAUDE_PROJECT_DIR/.claude/check.py"'
+    hooks = {"PreToolUse": [{"matcher": "Read", "hooks": [{"command": command}]}]}
+    (folder / "settings.json").write_text(json.dumps({"hooks": hooks, "other": 1}), "utf-8")
+    answers = [answer(read("a.py")), answer(text("ok"))] * 3
+    environment = scripts.environment
+    async with sidecar(answers, roots=[project], environment=environment) as world:
+        listed = {**environment, "KODE_HOME": str(world.home)}
+        (before,) = await _listed(project, listed)
+        assert (before["state"], before["files"]) == ("untrusted", [".claude/check.py"])
+        session = await world.session()
+        await world.turn(session, "one")
+        assert "a = 1" in results(world)[-1]
+        (notice,) = [one for one in world.journal(session) if one.get("code") == "HooksUntrusted"]
+        assert "kode-sidecar hooks" in notice["message"]
+        (after,) = await _listed(project, listed, "--trust", before["id"])
+        assert after["state"] == "trusted"
+        await world.turn(session, "two")
+        assert "not in this project" in results(world)[-1]
+        script.write_text(_POLICY.format(words="changed by somebody"), "utf-8")
+        await world.turn(session, "three")
+        assert "a = 1" in results(world)[-1]
+        (changed,) = await _listed(project, listed)
+        assert changed["state"] == "changed"
+        assert changed["id"] != before["id"]
+    async with sidecar(
+        answers, roots=[project], environment=listed, handshake={"trusted": False}
+    ) as world:
+        await _listed(project, listed, "--trust", changed["id"])
+        await world.turn(await world.session(), "four")
+        assert "a = 1" in results(world)[-1], "the folder is not trusted"
+
+
+async def _listed(project: Path, environment: Mapping[str, str], *more: str) -> list[Json]:
+    child = await asyncio.create_subprocess_exec(
+        *(*PROGRAM, "hooks", "--json", *more),
+        cwd=project,
+        env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await child.communicate()
+    assert child.returncode == 0
+    return json.loads(output)["hooks"]

@@ -11,8 +11,9 @@ PreToolUse:
 import os
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 import msgspec
@@ -29,6 +30,8 @@ ELSEWHERE = (
     *("SessionEnd", "SubagentStart", "SubagentStop"),
 )
 """Events that other agents have and this one has not: their hooks are left out."""
+PROJECT_VARIABLES = ("KODE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+"""What a command and its script know the project's folder by."""
 _SECONDS = 60.0
 _MOST_HOOKS = 200
 
@@ -49,7 +52,7 @@ class _Group(Struct, frozen=True):
 class Hook:
     """One command at an event. `fails_closed`: a hook that gives no verdict forbids.
 
-    `about` it names it to the user.
+    `folder` is the project that names it, None for the user's own.
     """
 
     event: HookEvent
@@ -57,6 +60,13 @@ class Hook:
     argv: tuple[str, ...]
     seconds: float = _SECONDS
     fails_closed: bool = False
+    folder: Path | None = None
+
+    @property
+    def entry(self) -> tuple[object, ...]:
+        """All that its entry says."""
+        pattern = self.matcher and self.matcher.pattern
+        return self.event, pattern, self.argv, self.seconds, self.fails_closed
 
     @property
     def about(self) -> str:
@@ -86,6 +96,16 @@ def read_hooks(written: Mapping[str, Any], where: str) -> tuple[Hook, ...]:
     if len(found) > _MOST_HOOKS:
         raise KodeError("ConfigInvalid", f"{where}: more than {_MOST_HOOKS} hooks.")
     return tuple(found)
+
+
+def placed_words(argv: Sequence[str], folder: str) -> Sequence[str]:
+    """Return a command with the project's folder filled in, and `~` at the beginning of words."""
+    placed: list[str] = []
+    for word in argv:
+        for name in PROJECT_VARIABLES:
+            word = word.replace(f"${{{name}}}", folder).replace(f"${name}", folder)
+        placed.append(os.path.expanduser(word))
+    return placed
 
 
 def _hook(event: HookEvent, group: _Group, command: _Command, where: str) -> Hook:

@@ -9,6 +9,7 @@ from kode_sidecar.core.settings.load import (
     with_editor,
 )
 from kode_sidecar.core.settings.values import (
+    PROJECT_HOOK_FILES,
     PROJECT_SERVER_FILES,
     BudgetSettings,
     CommandSettings,
@@ -19,6 +20,7 @@ from kode_sidecar.core.settings.values import (
 )
 
 __all__ = [
+    "PROJECT_HOOK_FILES",
     "PROJECT_SERVER_FILES",
     "BudgetSettings",
     "CommandSettings",

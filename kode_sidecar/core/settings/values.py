@@ -272,6 +272,9 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
 PROJECT_SERVER_FILES = (".mcp.json", ".kode/mcp.yaml")
 """The files in which a project names MCP servers."""
 
+PROJECT_HOOK_FILES = (".kode/hooks.json", ".agents/hooks.json", ".claude/settings.json")
+"""The files in which a project names hooks."""
+
 _FIELDS = {field.name: field for field in fields(Settings)}
 
 

@@ -160,7 +160,7 @@ class Agent(JobAgent):
             edit_locks=self.edit_locks,
             tools=self._toolbox(Questions(editor, new_id, questions), new_id).tools,
             call_verb=self._call_verb,
-            hooks=self.hooks_of(self.workspace),
+            hooks=self.hooks_of(self.workspace, self._live.trusted),
             log=self._log,
             provider=self.providers.provider_of,
             report_bug=self._report_bug,

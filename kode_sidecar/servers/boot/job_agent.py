@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,13 @@ from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.agent.event_log import LoggedModel
 from kode_sidecar.agent.sessions import SessionFolders
 from kode_sidecar.agent.turns import Budgets, FindHooks, Hooks, HookScope, NoHooks
-from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings, describe
+from kode_sidecar.core.settings import (
+    PROJECT_HOOK_FILES,
+    PROJECT_SERVER_FILES,
+    LiveSettings,
+    LoadedSettings,
+    describe,
+)
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
@@ -159,24 +166,28 @@ class JobAgent:
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
-            hooks=self.hooks_of,
+            hooks=lambda workspace: self.hooks_of(workspace, lambda: False),
             open_servers=lambda names: self.mcp().for_run(names),
         )
 
-    def hooks_of(self, workspace: Workspace) -> FindHooks:
-        """Return what finds the hooks of sessions that work in these folders."""
+    def hooks_of(self, workspace: Workspace, trusted: Callable[[], bool]) -> FindHooks:
+        """Return what finds the hooks of sessions in these folders; theirs only if `trusted`."""
         made: list[UserHooks] = []
 
         def find(scope: HookScope) -> Hooks:
-            if not self._loaded.settings.hooks:
+            roots = [root.path for root in workspace.roots] if trusted() else []
+            if not self._loaded.settings.hooks and not _names_hooks(roots):
                 return NoHooks()
             # Imported late: only who has hooks pays for them.
             from kode_sidecar.servers.boot.hook_setup import UserHooks  # noqa: PLC0415
+            from kode_sidecar.servers.boot.project_hooks import ProjectHooks  # noqa: PLC0415
 
             if not made:
                 environ = {**self._loaded.variables, **os.environ}
                 written, found = self._loaded.settings.hooks, self._environment.found
-                made.append(UserHooks(written, workspace, environ, found))
+                project = ProjectHooks(self._loaded.settings.storage_root)
+                services = found, project, trusted
+                made.append(UserHooks(written, workspace, environ, *services))
             return made[0].of_session(scope)
 
         return find
@@ -249,3 +260,8 @@ class JobAgent:
 
     def _report_bug(self, where: str, error: BaseException) -> None:
         self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
+
+
+def _names_hooks(roots: Sequence[Path]) -> bool:
+    """Return whether one of these folders may have hooks; opens nothing."""
+    return any(os.path.isfile(root / file) for root in roots for file in PROJECT_HOOK_FILES)

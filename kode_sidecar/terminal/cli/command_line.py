@@ -21,7 +21,7 @@ Serve = Callable[..., int]
 _READER_GONE = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
-_FOREIGN = ("batch", "doctor", "grade", "replay", "runs")
+_FOREIGN = ("batch", "doctor", "grade", "hooks", "replay", "runs")
 """Commands that print what others have written: no text of theirs may move the cursor or hide."""
 
 COMMANDS: Mapping[str, str] = {
@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "authors:demo_command",
     "doctor": "doctor:doctor_command",
     "grade": "authors:grade_command",
+    "hooks": "hooks:hooks_command",
     "mcp": "mcp:mcp_command",
     "memory": "inquiry:inquiry_command",
     "model": "authors:model_command",

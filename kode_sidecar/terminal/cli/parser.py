@@ -256,6 +256,14 @@ def _add_skills(commands: CommandParsers) -> None:
     commands.add("skills", "the skills that the model can load", "skills", json=True)
 
 
+def _add_hooks(commands: CommandParsers) -> None:
+    hooks = commands.add(
+        "hooks", "your scripts at events, and those of this folder", "hooks", json=True
+    )
+    hooks.add_argument("--trust", metavar="ID", help="run it, as long as its text is this one")
+    add_env_file(hooks)
+
+
 def _add_memory(commands: CommandParsers) -> None:
     memory = commands.add(
         "memory", "what the model is to remember", "memory --accept 3f2a", json=True
@@ -413,6 +421,7 @@ _ADD: Mapping[str, Callable[[CommandParsers], None]] = {
     "sessions": _add_sessions,
     "usage": _add_usage,
     "skills": _add_skills,
+    "hooks": _add_hooks,
     "memory": _add_memory,
     "models": _add_models,
     "mcp": _add_mcp,
