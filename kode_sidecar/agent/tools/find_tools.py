@@ -5,6 +5,7 @@ What a request says of a tool is paid for with each one, and most turns need non
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import FIND_TOOLS
-from kode_sidecar.core.kernel import described, read_arguments, spec_of
+from kode_sidecar.core.kernel import read_arguments, spec_of
 from kode_sidecar.core.kernel.contracts import (
     CallCard,
     Tool,
@@ -57,8 +58,8 @@ def find_tools_tool(tools: Sequence[Tool]) -> Tool:
         tool, arguments = passed
         return passed[0].card(read_arguments(tool, arguments)[0])
 
-    schema = msgspec.json.schema(FindToolsParams)
-    spec = ToolSpec(FIND_TOOLS, f"{described(FindToolsParams)}\n\nThere are: {names}.", schema)
+    plain = spec_of(Tool(FIND_TOOLS, FindToolsParams, run))
+    spec = replace(plain, description=f"{plain.description}\n\nThere are: {names}.")
     return Tool(
         *(FIND_TOOLS, FindToolsParams, run),
         spec=spec,

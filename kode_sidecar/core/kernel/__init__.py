@@ -11,7 +11,6 @@ from kode_sidecar.core.kernel.model_step import (
 from kode_sidecar.core.kernel.tool_runner import (
     ToolRun,
     bounded_output,
-    described,
     spec_of,
     tool_specs,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "ToolRun",
     "block_events",
     "bounded_output",
-    "described",
     "message_added",
     "message_completed",
     "read_arguments",

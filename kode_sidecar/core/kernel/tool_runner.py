@@ -59,7 +59,7 @@ def spec_of(tool: Tool) -> ToolSpec:
 def _spec(name: str, params: type[msgspec.Struct]) -> ToolSpec:
     return ToolSpec(
         name=name,
-        description=described(params),
+        description=_described(params),
         schema=_short(msgspec.json.schema(params)),
     )
 
@@ -78,7 +78,7 @@ def _short(schema: Any) -> Any:
     return found
 
 
-def described(params: type[msgspec.Struct]) -> str:
+def _described(params: type[msgspec.Struct]) -> str:
     """Return what a docstring says, without its line breaks and indentation, which cost tokens."""
     paragraphs = (params.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
