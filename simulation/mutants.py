@@ -393,6 +393,16 @@ a message is a root
 agent/turns/context.py
 parent_id=self._leaf,
 parent_id=None,
+
+the system prompt is that of today
+agent/turns/prefix.py
+return fresh.text if self._saved is None else self._saved.system
+return fresh.text
+
+nobody says that the mode is another
+agent/turns/setup.py
+for change in changes(known, fresh.parts)
+for change in ()
 """
     )
 )

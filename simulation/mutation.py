@@ -22,7 +22,7 @@ from simulation.mutants import BY_HAND, KNOWN, PACKAGE, Mutant
 
 _TREES = ("kode_sidecar", "simulation", "tests", "prompts", "protocol", "examples")
 _FILES = ("pyproject.toml", "dev.py", "README.md")
-WORLDS = ("edits", "whole")
+WORLDS = ("edits", "whole", "lives")
 _HANGING_SECONDS = 600
 _STORIES = Path("tests/simulation/stories")
 TESTS = {

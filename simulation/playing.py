@@ -13,8 +13,9 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from kode_sidecar.infrastructure.records import growth
-from simulation import edit_stories, whole_stories
+from simulation import edit_stories, life_stories, whole_stories
 from simulation.edit_world import EditWorld
+from simulation.life_world import LifeWorld
 from simulation.loop import SimulatedLoop
 from simulation.story import Step, Story, Violation
 from simulation.whole_world import WholeWorld
@@ -60,6 +61,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "edits": Kind(edit_stories.draw, EditWorld),
+    "lives": Kind(life_stories.draw, LifeWorld),
     "whole": Kind(whole_stories.draw, WholeWorld),
 }
 

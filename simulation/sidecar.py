@@ -133,10 +133,10 @@ class Sidecar:
         saver = LoopSaver(self.loop)
         self.store = ConversationStore(self.home, saver, self.storage)
         defaults = SessionDefaults(BUILT_IN_AGENTS[0].name, "review", "m", 40)
-        folders = SessionFolders(self.store, saver, clock, self.new_id, defaults, lambda: ())
-        self.sessions = SessionRegistry(folders)
+        self.folders = SessionFolders(self.store, saver, clock, self.new_id, defaults, lambda: ())
+        self.sessions = SessionRegistry(self.folders)
         followed = FollowedSessions(_nobody_else_works, self.editor.publish, self.editor.flow)
-        self.attachments = SessionAttachments(self.sessions, folders, followed, 1_000_000)
+        self.attachments = SessionAttachments(self.sessions, self.folders, followed, 1_000_000)
         services = self._services(clock)
         self.sessions.attach(
             lambda new: Session(new, services),
