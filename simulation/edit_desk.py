@@ -10,7 +10,12 @@ from pathlib import Path
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
 from kode_sidecar.core.protocol.documents import TextDocumentRef
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from simulation.editors import Manners, answer_to_stale, is_stale
@@ -273,10 +278,12 @@ class Desk:
     def warn(self, line: str) -> None:
         """Nobody reads it."""
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(
+        self, question: PermissionRequestParams
+    ) -> PermissionRequestResult | None:
         """Nothing here is sensitive."""
         return None
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """The model asks nothing here."""
-        return ()
+        return AskResult(())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kode_sidecar.core.domain.agent_event import BlockDelta, Event
-from kode_sidecar.core.protocol.questions import AskParams
+from kode_sidecar.core.protocol.questions import AskParams, AskResult
 from simulation.edit_desk import Desk
 
 
@@ -16,8 +16,8 @@ class UserDesk(Desk):
 
     hears: Callable[["UserDesk", Sequence[Event]], None] = field(kw_only=True)
     hears_delta: Callable[["UserDesk", Any], None] = field(kw_only=True)
-    asked: list["asyncio.Future[Sequence[str]]"] = field(
-        default_factory=list["asyncio.Future[Sequence[str]]"]
+    asked: list["asyncio.Future[AskResult]"] = field(
+        default_factory=list["asyncio.Future[AskResult]"]
     )
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
@@ -28,9 +28,9 @@ class UserDesk(Desk):
         """See `EditorPort`."""
         self.hears_delta(self, delta)
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         """It waits for a step of the story."""
-        answer: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[AskResult] = asyncio.get_running_loop().create_future()
         self.asked.append(answer)
         try:
             return await answer
@@ -41,4 +41,4 @@ class UserDesk(Desk):
         """The user chooses, where something is asked."""
         waiting = next((one for one in self.asked if not one.done()), None)
         if waiting is not None:
-            waiting.set_result((choice,))
+            waiting.set_result(AskResult((choice,)))
