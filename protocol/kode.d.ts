@@ -268,6 +268,11 @@ export interface KodeNotifications {
    * sent once the client has asked for that list.
    */
   "kode/mcp/changed": [Empty];
+  /**
+   * A session was created, changed, deleted, or its turn ended, in this process: ask
+   * `kode/session/list` again. Only sent once the client has asked for that list.
+   */
+  "kode/sessions/changed": [Empty];
 }
 
 /** Notifications from the editor: method → [params]. */
@@ -1290,10 +1295,12 @@ export interface EditorSettings extends KodeObject {
  * How the client wants large texts to be sent.
  *
  * Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8,
- * at least 1024) are sent as their beginning and a `Blob`.
+ * at least 1024) are sent as their beginning and a `Blob`. `omit` names what is not sent at
+ * all: `kode/delta`, and types of events that are not stored, such as `tool.progress`.
  */
 export interface Delivery extends KodeObject {
   maxInlineBytes?: number | null;
+  omit?: string[] | null;
 }
 
 /**

@@ -600,9 +600,10 @@
 
 --- How the client wants large texts to be sent.
 ---
---- Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8, at least 1024) are sent as their beginning and a `Blob`.
+--- Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8, at least 1024) are sent as their beginning and a `Blob`. `omit` names what is not sent at all: `kode/delta`, and types of events that are not stored, such as `tool.progress`.
 ---@class kode.Delivery : kode.Object
 ---@field maxInlineBytes? integer|nil
+---@field omit? string[]|nil
 
 --- What the client can do beyond LSP; an object, even an empty one, means yes.
 ---

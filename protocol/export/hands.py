@@ -86,6 +86,7 @@ WITHOUT: Mapping[str, str] = {
     "kode/run/start": _COMMAND_LINE,
     "kode/saveDocuments": "accepted edits are written to disk at once",
     "kode/schema/get": _PROGRAMS,
+    "kode/sessions/changed": "the list is asked for when it is shown",
     "kode/session/delete": "`kode-sidecar sessions`",
     "kode/session/detach": "the end of the process gives the session free",
     "kode/session/export": "`kode-sidecar sessions`",

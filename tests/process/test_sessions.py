@@ -18,6 +18,8 @@ from tests.support.program import BUILT
 from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
+CHANGED = "kode/sessions/changed"
+
 Json = dict[str, Any]
 any_storage = pytest.mark.usefixtures("a_storage")
 
@@ -367,3 +369,54 @@ async def test_a_head_that_could_not_be_saved_is_as_before(tmp_path: Path) -> No
             "user",
         ]
         assert session.anomalies == []
+
+
+async def test_who_lists_sessions_learns_that_the_list_has_changed(tmp_path: Path) -> None:
+    async with sidecar([answer(text("Hi."))], roots=[tmp_path]) as world:
+
+        async def ask(method: str, **params: Any) -> Any:
+            return await world.client.request(method, params, HANG_SECONDS)
+
+        async def changes() -> list[str]:
+            await ask("kode/ping")
+            frames = [frame.message() for frame in world.client.frames]
+            return [one["method"] for one in frames if one.get("method") == CHANGED]
+
+        session = await world.session()
+        assert await changes() == []
+        named = {"sessionId": session.session_id}
+        await ask("kode/session/list")
+        await ask("kode/session/update", **named, title="Tea")
+        assert len(await changes()) == 1
+        await world.turn(session, "Hello")
+        assert len(await changes()) == 2
+        forked = await ask("kode/session/fork", **named)
+        await ask("kode/session/new")
+        assert len(await changes()) == 4
+        await ask("kode/session/delete", sessionId=forked["sessionId"])
+        assert len(await changes()) == 5
+        frames = [f.message() for f in world.client.frames if f.direction == "in"]
+        at = next(i for i, one in enumerate(frames) if one.get("result") == forked)
+        assert frames[at + 1]["method"] == CHANGED  # after the answer that made it
+
+
+async def test_what_the_client_does_without_is_not_sent_and_nothing_else_is_missing(
+    tmp_path: Path,
+) -> None:
+    kode = {"delivery": {"omit": ["kode/delta", "budget.updated", "turn.started"]}}
+    budget = {"currency": "USD", "turn": 50.0}
+    for omits in (False, True):
+        async with sidecar([answer(text("Hello."))], roots=[tmp_path], initialize=False) as world:
+            params = {"capabilities": {}, "initializationOptions": {"kode": kode if omits else {}}}
+            await world.client.request("initialize", params, HANG_SECONDS)
+            world.client.notify("initialized", {})
+            session = await world.session()
+            await world.turn(session, "Hi", budget=budget)
+            types = [event["type"] for event in world.events()]
+            frames = [frame.message() for frame in world.client.frames]
+            deltas = [frame for frame in frames if frame.get("method") == "kode/delta"]
+            seen = [event["seq"] for event in world.events() if event.get("seq")]
+        assert bool(deltas) is not omits
+        assert ("budget.updated" in types) is not omits
+        assert "turn.started" in types, "what is stored always comes"
+        assert seen == list(range(1, len(seen) + 1))

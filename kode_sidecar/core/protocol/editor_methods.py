@@ -18,6 +18,13 @@ EDITOR_METHODS: tuple[Method, ...] = (
         since="1.0",
     ),
     _to_editor(
+        "kode/sessions/changed",
+        "A session was created, changed, deleted, or its turn ended, in this process: ask"
+        " `kode/session/list` again. Only sent once the client has asked for that list.",
+        process.Empty,
+        since="1.0",
+    ),
+    _to_editor(
         "kode/permission/request",
         "Ask the user to allow a tool call.",
         questions.PermissionRequestParams,

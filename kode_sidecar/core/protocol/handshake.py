@@ -37,7 +37,7 @@ _OPTIONS: dict[str, Shape] = {
     "locale": str,
     "trusted": bool,
     "settings": {**EDITOR_SETTINGS},
-    "delivery": {"maxInlineBytes": int},
+    "delivery": {"maxInlineBytes": int, "omit": [str]},
     "capabilities": {
         "permission": dict,
         "ask": dict,

@@ -71,10 +71,12 @@ class Delivery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """How the client wants large texts to be sent.
 
     Texts in tool results and in `kode/message/list` of more than `max_inline_bytes` (in UTF-8, at
-    least 1024) are sent as their beginning and a `Blob`.
+    least 1024) are sent as their beginning and a `Blob`. `omit` names what is not sent at all:
+    `kode/delta`, and types of events that are not stored, such as `tool.progress`.
     """
 
     max_inline_bytes: int | None = MAX_INLINE_BYTES
+    omit: tuple[str, ...] | None = None
 
 
 class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

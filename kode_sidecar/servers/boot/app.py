@@ -162,6 +162,7 @@ class _App:
             ),
             copies=SessionCopies(folders, environment.transcript, lambda: self._live.loaded.keys),
             usage=UsageReport(folders.store),
+            editor=self._editor,
         )
         attach = self._attaching(sessions.by_method["kode/session/attach"])
         handlers = {**sessions.by_method, "kode/session/attach": attach}

@@ -63,6 +63,11 @@ class ClientProfile:
         return max(wanted, MIN_INLINE_BYTES)
 
     @property
+    def omits(self) -> frozenset[str]:
+        """What it does not want to get: `kode/delta`, and types of events that are not stored."""
+        return frozenset(map(str, as_list(self._delivery.get("omit"))))
+
+    @property
     def document_changes(self) -> bool:
         """True if it supports versioned edits.
 

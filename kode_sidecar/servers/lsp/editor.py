@@ -6,7 +6,13 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.core.domain.agent_event import BlockCompleted, Event, ReviewUpdated
+from kode_sidecar.core.domain.agent_event import (
+    BlockCompleted,
+    BlockDelta,
+    Event,
+    ReviewUpdated,
+    TurnCompleted,
+)
 from kode_sidecar.core.domain.message import ToolResultBlock
 from kode_sidecar.core.protocol.documents import (
     OpenDocumentParams,
@@ -16,6 +22,7 @@ from kode_sidecar.core.protocol.documents import (
     TextDocumentRef,
 )
 from kode_sidecar.core.protocol.events import EventParams, shorten
+from kode_sidecar.core.protocol.process import Empty
 from kode_sidecar.core.protocol.questions import (
     AskParams,
     AskResult,
@@ -27,6 +34,11 @@ from kode_sidecar.servers.lsp.client_profile import ClientProfile, apply_edit_pa
 from kode_sidecar.servers.lsp.connection import Connection
 from kode_sidecar.servers.lsp.notebooks import OpenNotebooks
 from kode_sidecar.servers.lsp.turn_progress import TurnProgress
+
+
+def _omit(delta: BlockDelta) -> None:
+    del delta
+
 
 _WARNING, _INFO = 2, 3  # LSP MessageType
 
@@ -50,6 +62,7 @@ class LspEditor:
     Events go out in order, because the connection has one queue for everything. The journal holds
     each tool result whole; the client gets only the head of texts above its limit, and reads the
     rest when it is to be shown. `on_review` gets the id of a session whose findings have changed.
+    With `lists_sessions` the client is notified when its list of sessions is out of date.
     """
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
@@ -58,7 +71,10 @@ class LspEditor:
         self.notebooks: OpenNotebooks | None = None
         self._progress = TurnProgress(connection) if client.work_done_progress else None
         self._max_inline_bytes = client.max_inline_bytes
-        self.publish_delta = connection.notify_delta
+        self._omits = client.omits
+        omits_deltas = "kode/delta" in client.omits
+        self.publish_delta = _omit if omits_deltas else connection.notify_delta
+        self.lists_sessions = False
         self.flow = connection.flow
         self.on_review: Callable[[str], None] = lambda _: None
 
@@ -73,8 +89,21 @@ class LspEditor:
 
     def show(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events of another process, without progress: its turns cannot be cancelled here."""
-        shortened = tuple(self._shortened(session_id, event) for event in events)
-        self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
+        shown = events if not self._omits else [event for event in events if self._wants(event)]
+        shortened = tuple(self._shortened(session_id, event) for event in shown)
+        if shortened:
+            params = EventParams(session_id=session_id, events=shortened)
+            self._connection.notify("kode/event", params)
+        if any(isinstance(event, TurnCompleted) for event in events):
+            self.sessions_changed()
+
+    def sessions_changed(self) -> None:
+        """Send `kode/sessions/changed`, if the client has asked for the list."""
+        if self.lists_sessions:
+            self._connection.notify("kode/sessions/changed", Empty())
+
+    def _wants(self, event: Event) -> bool:
+        return bool(event.seq) or event.__struct_config__.tag not in self._omits
 
     def _shortened(self, session_id: str, event: Event) -> Event:
         # An event without `seq` is not stored, so the rest could not be read later.

@@ -31,9 +31,11 @@ from kode_sidecar.core.protocol.methods import METHODS
 from kode_sidecar.core.protocol.process import Empty, PingParams, PingResult
 from kode_sidecar.core.protocol.questions import PermissionListResult, PermissionSetParams
 from kode_sidecar.core.protocol.review import ReviewDecideParams
+from kode_sidecar.core.protocol.session import SessionListParams
 from kode_sidecar.core.protocol.turn import TurnCancelParams, TurnCancelResult
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.editor import LspEditor
 from kode_sidecar.servers.lsp.notebooks import OpenNotebooks
 from kode_sidecar.servers.lsp.requests import HandlerReply
 
@@ -100,19 +102,23 @@ class SessionHandlers:
         attachments: SessionAttachments,
         copies: SessionCopies,
         usage: UsageReport,
+        editor: LspEditor,
     ) -> None:
         self._sessions = sessions
+        self._editor = editor
         of_session, change_sets_of = self._of_session, sessions.change_sets_of
         edit_context = of_session(lambda session, params: _answered(session.edit_context(params)))
         self.by_method: Mapping[str, Handler] = {
-            "kode/session/new": sessions.create,
-            "kode/session/list": catalog.list,
+            "kode/session/new": self._changing(sessions.create),
+            "kode/session/list": lambda params: self._list(catalog, params),
             "kode/session/get": lambda params: catalog.get(params.session_id),
-            "kode/session/update": lambda params: _done(catalog.update(params)),
-            "kode/session/delete": lambda params: _done(catalog.delete(params.session_id)),
+            "kode/session/update": self._changing(lambda params: _done(catalog.update(params))),
+            "kode/session/delete": self._changing(
+                lambda params: _done(catalog.delete(params.session_id))
+            ),
             "kode/session/attach": lambda params: _answered(attachments.attach(params)),
             "kode/session/detach": lambda params: _done(attachments.detach(params.session_id)),
-            "kode/session/fork": copies.fork,
+            "kode/session/fork": self._changing(copies.fork),
             "kode/session/export": copies.export,
             "kode/turn/start": of_session(
                 lambda session, params: _answered(session.start_turn(params))
@@ -163,6 +169,27 @@ class SessionHandlers:
         async def handle(params: Any) -> Any:
             result = call(await self._sessions.get(params.session_id), params)
             return await result if inspect.isawaitable(result) else result
+
+        return handle
+
+    def _list(self, catalog: SessionCatalog, params: SessionListParams) -> Any:
+        self._editor.lists_sessions = True
+        return catalog.list(params)
+
+    def _changing(self, change: Handler) -> Handler:
+        """Make a handler whose answer is followed by word that the list of sessions has changed."""
+
+        async def handle(params: Any) -> HandlerReply:
+            result = change(params)
+            result = await result if inspect.isawaitable(result) else result
+            reply = result if isinstance(result, HandlerReply) else HandlerReply(result)
+
+            def after() -> None:
+                if reply.after is not None:
+                    reply.after()
+                self._editor.sessions_changed()
+
+            return HandlerReply(reply.result, after)
 
         return handle
 
