@@ -22,6 +22,7 @@ from benchmarks.flame import FlameError, draw
 from benchmarks.large_edits import large_edits
 from benchmarks.model import Model
 from benchmarks.parsing import parsing
+from benchmarks.plain import plain
 from benchmarks.process import BenchError
 from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
 from benchmarks.scouts import scouts
@@ -56,6 +57,7 @@ GROUPS = {
     "tree": Group(deep_tree, 1),
     "edits": Group(edits, 20),
     "large": Group(large_edits, 3),
+    "plain": Group(plain, 3),
     "acp": Group(acp, 15),
     "servers": Group(servers, 15),
     "estimate": Group(estimate, 1),

@@ -11,7 +11,7 @@ from benchmarks.figures import Figure, medians
 from benchmarks.process import BenchError
 from benchmarks.programs import SIDECAR, Arena, Sidecar
 
-_LINES, _HUNKS, _WAITING = 195_000, 500, 50
+LINES, HUNKS, _WAITING = 195_000, 500, 50
 _KEYS, _KEY_GAP = 200, 0.002
 _PHASES = ("proposed", "accepted", "undone")
 
@@ -26,7 +26,7 @@ def large_edits(arena: Arena, runs: int) -> list[Figure]:
             seconds[name].append(taken)
             steps[name].append(longest)
         keys.append(_key(arena))
-    what = f"{_HUNKS} hunks in 10 MB"
+    what = f"{HUNKS} hunks in 10 MB"
     figures: list[Figure] = []
     for name in _PHASES:
         total, longest = medians({SIDECAR: seconds[name]}), medians({SIDECAR: steps[name]})
@@ -36,7 +36,7 @@ def large_edits(arena: Arena, runs: int) -> list[Figure]:
     return [*figures, Figure(waiting, "ms", medians({SIDECAR: keys}), most=0.5)]
 
 
-class _Desk:
+class Desk:
     """A sidecar, and an editor with one large file open."""
 
     def __init__(self, arena: Arena, hunks: int) -> None:
@@ -45,9 +45,9 @@ class _Desk:
         assert isinstance(spawned, Sidecar)
         self.program = spawned
         self.path = arena.workspace / "large.txt"
-        lines = [f"line {at:06} with some more words in it, as many\n" for at in range(_LINES)]
+        lines = [f"line {at:06} with some more words in it, as many\n" for at in range(LINES)]
         self.path.write_text("".join(lines), encoding="utf-8")
-        places = [at * (_LINES // hunks) + 3 for at in range(hunks)]
+        places = [at * (LINES // hunks) + 3 for at in range(hunks)]
         edits = [{"old": lines[at][:-1], "new": f"row {at}"} for at in places]
         arena.model.plan(
             n=1,
@@ -58,14 +58,20 @@ class _Desk:
         self.change_set = ""
 
     def open(self) -> None:
+        """Begin a session, and open the file."""
         self.program.open()
         self.program.wait_loaded()
+        self.open_file()
+
+    def open_file(self) -> None:
+        """Open the file; returns when the sidecar has its text."""
         item = {"uri": self.path.as_uri(), "languageId": "plaintext", "version": 1}
         text = self.path.read_text(encoding="utf-8")
         self.program.report("textDocument/didOpen", {"textDocument": {**item, "text": text}})
         self.program.ask_ms("kode/ping", {})
 
     def propose(self) -> None:
+        """Let the model propose all edits."""
         turn = self.program.turn()
         reported = (message.body for message in turn.messages if b'"changeSetId"' in message.body)
         self.change_set = (
@@ -103,7 +109,7 @@ class _Desk:
 
 def _played(arena: Arena) -> list[tuple[str, float, float | None]]:
     """Seconds and the longest step, in ms, of proposing, accepting and undoing all."""
-    desk = _Desk(arena, _HUNKS)
+    desk = Desk(arena, HUNKS)
     try:
         desk.open()
         everything = {"rest": "accept", "seenSeq": 1_000_000}
@@ -117,7 +123,7 @@ def _played(arena: Arena) -> list[tuple[str, float, float | None]]:
             desk.steps.write_bytes(b"")
             begun = time.perf_counter()
             phase()
-            found.append((name, time.perf_counter() - begun, _longest_ms(desk.steps)))
+            found.append((name, time.perf_counter() - begun, longest_ms(desk.steps)))
         return found
     finally:
         desk.program.process.close()
@@ -125,7 +131,7 @@ def _played(arena: Arena) -> list[tuple[str, float, float | None]]:
 
 def _key(arena: Arena) -> float | None:
     """Milliseconds of all processor time of the sidecar for one key."""
-    desk = _Desk(arena, _WAITING)
+    desk = Desk(arena, _WAITING)
     try:
         desk.open()
         desk.propose()
@@ -133,7 +139,7 @@ def _key(arena: Arena) -> float | None:
         desk.program.ask_ms("kode/ping", {})
         before = usage.cpu_seconds(desk.program.process.pid)
         for at in range(_KEYS):
-            desk.type(at * (_LINES // _KEYS) + 1)
+            desk.type(at * (LINES // _KEYS) + 1)
             time.sleep(_KEY_GAP)
         desk.program.ask_ms("kode/ping", {})
         after = usage.cpu_seconds(desk.program.process.pid)
@@ -142,5 +148,6 @@ def _key(arena: Arena) -> float | None:
     return None if before is None or after is None else (after - before) * 1e3 / _KEYS
 
 
-def _longest_ms(log: Path) -> float:
+def longest_ms(log: Path) -> float:
+    """Milliseconds of the longest step of the event loop."""
     return max((int(line) / 1e6 for line in log.read_bytes().split()), default=0.0)
