@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 import pygments.lexers
 import rich._unicode_data
 
-from kode_sidecar.servers.boot.wire_files import WIRE_FILES
+from kode_sidecar.servers.boot.wire_files import ACP_FILES, WIRE_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kode_sidecar"
@@ -33,8 +33,8 @@ DATA = {
 }
 """Folders whose files are opened by name: where they lie in the program, and here."""
 
-WIRE = tuple(ROOT / "protocol" / name for name in WIRE_FILES)
-"""The generated files, which lie in the folder `protocol` of the program, compressed."""
+WIRE = tuple(ROOT / "protocol" / name for name in (*WIRE_FILES, *ACP_FILES))
+"""The contract's files, which lie in the folder `protocol` of the program, compressed."""
 
 
 def own_modules() -> list[str]:

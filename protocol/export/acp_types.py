@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "protocol" / "acp" / "schema.json"
+SCHEMA = ROOT / "protocol" / "acp.schema.json"
 MODULE = ROOT / "kode_sidecar" / "servers" / "acp" / "types.py"
 
 # What clients send; the rest follows by reference.
@@ -49,7 +49,7 @@ class ForkSessionRequest(Struct, frozen=True, kw_only=True):
     mcp_servers: tuple[McpServer, ...] = field(default=(), name="mcpServers")
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 '''
-HEAD = '''"""Made from the published schema of ACP (see `protocol/acp/NOTICE.md`). Do not edit it.
+HEAD = '''"""Made from the published schema of ACP (see `protocol/acp.NOTICE.md`). Do not edit it.
 
 `python3 -m protocol.export.acp_types` writes it.
 """

@@ -16,7 +16,7 @@ from freeze.commit import commit_of
 from freeze.contents import PACKAGE
 from kode_sidecar import __version__
 from kode_sidecar.servers.boot.build_info import build_info
-from kode_sidecar.servers.boot.wire_files import WIRE_FILES
+from kode_sidecar.servers.boot.wire_files import ACP_FILES, WIRE_FILES
 from tests.conftest import FULL
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -60,7 +60,7 @@ def test_the_wheel_holds_the_package_its_prompts_its_contract_and_its_commit(bui
         marker = wheel.read(MARKER).decode() if commit_of(ROOT) else ""
     prompts = {f"kode_sidecar/_{name}" for name in files(ROOT / "prompts")}
     inside = {name for name in names if ".dist-info/" not in name}
-    wire = {f"kode_sidecar/_protocol/{name}" for name in WIRE_FILES}
+    wire = {f"kode_sidecar/_protocol/{name}" for name in (*WIRE_FILES, *ACP_FILES)}
     assert inside - {MARKER} == files(PACKAGE) | prompts | wire
     assert "kode-sidecar = kode_sidecar.__main__:main" in entry
     assert commit_of(ROOT) in marker

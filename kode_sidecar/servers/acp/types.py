@@ -1,4 +1,4 @@
-"""Made from the published schema of ACP (see `protocol/acp/NOTICE.md`). Do not edit it.
+"""Made from the published schema of ACP (see `protocol/acp.NOTICE.md`). Do not edit it.
 
 `python3 -m protocol.export.acp_types` writes it.
 """

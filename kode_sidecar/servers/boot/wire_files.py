@@ -12,12 +12,16 @@ from kode_sidecar.errors import KodeError
 
 SCHEMA_FILE = "schema.json"
 WIRE_FILES = (SCHEMA_FILE, "kode.d.ts", "kode.lua", "methods.md")
+ACP_SCHEMA = "acp.schema.json"
+ACP_FILES = (ACP_SCHEMA, "acp.NOTICE.md")
+"""The published schema of the Agent Client Protocol, and where it comes from."""
+
 COMPRESSED = ".z"
 """The suffix of the compressed files in a frozen program."""
 
 
 def wire_file(name: str) -> bytes:
-    """Return one of `WIRE_FILES`. Raises KodeError `InternalError` where it is missing."""
+    """Return one of these files. Raises KodeError `InternalError` where it is missing."""
     package = Path(__file__).resolve().parents[2]
     # PyInstaller unpacks data files below `sys._MEIPASS`.
     unpacked: str | None = getattr(sys, "_MEIPASS", None)

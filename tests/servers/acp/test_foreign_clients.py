@@ -14,7 +14,7 @@ from tests.support.node_tools import node, node_modules
 from tests.support.program import PROGRAM, ROOT
 
 PINS = ROOT / "tests" / "support" / "npm_acp"
-SCHEMA = ROOT / "protocol" / "acp" / "schema.json"
+SCHEMA = ROOT / "protocol" / "acp.schema.json"
 HANG_SECONDS = 100.0
 
 METHODS = {

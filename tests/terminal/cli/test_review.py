@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from kode_sidecar.devtools.grading.json_schema import Schema
 from kode_sidecar.terminal.cli.review_report import FORMATS
 from tests.support.git import git
-from tests.support.json_schema import Schema
 from tests.support.review_model import FAULT, Reports, changed_project, reviewing_model
 from tests.terminal.cli.test_commands import Done, run
 
 pytestmark = pytest.mark.program
 
-SARIF = Schema(Path(__file__).parent / "sarif" / "schema.json")
+SARIF = Schema((Path(__file__).parent / "sarif" / "schema.json").read_bytes())
 WARNING = {
     **FAULT,
     "severity": "warning",
