@@ -88,8 +88,12 @@ def answered_once(talk: Talk) -> Faults:
         excused = exchange.cancelled is not None or _was_ending(talk, request)
         if not exchange.answers and talk.whole and (in_time or not excused):
             yield Fault(request.line, f"{request.method} was never answered")
-    for frame in talk.stray:
+    for frame in filter(_by_client, talk.stray):
         yield Fault(frame.line, f"an answer to {frame.message.get('id')!r}, which nobody asked")
+
+
+def _by_client(frame: TalkFrame) -> bool:
+    return frame.by_client
 
 
 def _was_ending(talk: Talk, request: TalkFrame) -> bool:

@@ -1,7 +1,7 @@
 """`kode-sidecar grade`: reports what recordings say of a client, for people, programs and CI."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import msgspec
 
 from kode_sidecar.core.text.shown_text import visible
 from kode_sidecar.devtools.grading.document_rules import Fault
-from kode_sidecar.devtools.grading.rules import RULES, GradingVerdict, verdicts
+from kode_sidecar.devtools.grading.rules import RULES, GradingRule, GradingVerdict, verdicts
 from kode_sidecar.devtools.grading.talk import Talk
 from kode_sidecar.devtools.recording import FrameIn, FrameOut, isolate, read_recording
 from kode_sidecar.errors import KodeError
@@ -39,19 +39,26 @@ class GradedRecording:
     """A recording, its verdicts, and its messages by line."""
 
     file: Path
+    rules: Mapping[str, GradingRule[Any]]
     verdicts: Sequence[GradingVerdict]
-    frames: dict[int, str]
+    frames: Mapping[int, str]
 
 
-def grade(files: Sequence[Path], options: GradeOptions = GradeOptions()) -> int:
+def grade(
+    files: Sequence[Path],
+    options: GradeOptions = GradeOptions(),
+    rules: Mapping[str, GradingRule[Any]] = RULES,
+    judge: Callable[[Path], GradedRecording] | None = None,
+) -> int:
     """Print the verdicts and return the exit code: 0 right, 1 faulty, 2 unreadable.
 
     A rule is required of all recordings together: one of them must have an occasion for it.
+    `judge` reads and judges a recording of another protocol by its `rules`.
     """
     isolate()
     try:
-        _require_known(options.required)
-        graded = [_graded(file) for file in files]
+        _require_known(options.required, rules)
+        graded = [(judge or _graded)(file) for file in files]
         if options.junit is not None:
             _write_junit(graded, options.junit)
     except KodeError as error:
@@ -62,15 +69,15 @@ def grade(files: Sequence[Path], options: GradeOptions = GradeOptions()) -> int:
     states = {(verdict.rule, verdict.state) for one in graded for verdict in one.verdicts}
     missing = [rule for rule in options.required if not states & {(rule, "kept"), (rule, "broken")}]
     for rule in missing:
-        text = f"`{rule}` is required, and no recording has an occasion for it: {RULES[rule].about}"
+        text = f"`{rule}` is required, and no recording has an occasion for it: {rules[rule].about}"
         sys.stderr.write(f"kode-sidecar grade: {text}\n")
     return FAULTY if missing or any(state == "broken" for _, state in states) else RIGHT
 
 
-def _require_known(rules: Sequence[str]) -> None:
-    unknown = [rule for rule in rules if rule not in RULES]
+def _require_known(required: Sequence[str], rules: Mapping[str, GradingRule[Any]]) -> None:
+    unknown = [rule for rule in required if rule not in rules]
     if unknown:
-        text = f"There is no rule `{unknown[0]}`. The rules are {', '.join(RULES)}."
+        text = f"There is no rule `{unknown[0]}`. The rules are {', '.join(rules)}."
         raise KodeError("ConfigInvalid", text)
 
 
@@ -81,12 +88,12 @@ def _graded(file: Path) -> GradedRecording:
         for number, line in enumerate(recording.lines, 1)
         if isinstance(line, FrameIn | FrameOut)
     }
-    return GradedRecording(file, verdicts(Talk(recording)), frames)
+    return GradedRecording(file, RULES, verdicts(Talk(recording)), frames)
 
 
-def expected(rule: str, fault: Fault) -> str:
+def expected(graded: GradedRecording, rule: str, fault: Fault) -> str:
     """Return what should have come instead."""
-    return fault.expected or RULES[rule].about
+    return fault.expected or graded.rules[rule].about
 
 
 def _as_json(graded: GradedRecording) -> str:
@@ -96,7 +103,7 @@ def _as_json(graded: GradedRecording) -> str:
             {
                 "line": fault.line,
                 "text": fault.text,
-                "expected": expected(one.rule, fault),
+                "expected": expected(graded, one.rule, fault),
                 "frame": graded.frames.get(fault.line),
             }
             for fault in one.faults
@@ -109,10 +116,10 @@ def _as_json(graded: GradedRecording) -> str:
 
 
 def _as_text(graded: GradedRecording, *, show: bool) -> str:
-    width = max(map(len, RULES))
+    width = max(map(len, graded.rules))
     lines = [str(graded.file)]
     for one in graded.verdicts:
-        lines.append(f"  {_MARKS[one.state]} {one.rule:<{width}}  {RULES[one.rule].about}")
+        lines.append(f"  {_MARKS[one.state]} {one.rule:<{width}}  {graded.rules[one.rule].about}")
         for fault in one.faults:
             lines.append(f"         line {fault.line}: {fault.text}")
             if fault.expected:
@@ -140,7 +147,9 @@ def _write_junit(graded: Sequence[GradedRecording], file: Path) -> None:
             for fault in one.faults:
                 failure = ElementTree.SubElement(case, "failure", message=_xml_text(fault.text))
                 frame = recording.frames.get(fault.line, "")[:_MOST_SHOWN]
-                text = f"expected: {expected(one.rule, fault)}\nline {fault.line}: {frame}"
+                text = (
+                    f"expected: {expected(recording, one.rule, fault)}\nline {fault.line}: {frame}"
+                )
                 failure.text = _xml_text(text)
     try:
         ElementTree.ElementTree(top).write(file, encoding="utf-8", xml_declaration=True)

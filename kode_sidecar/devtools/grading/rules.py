@@ -1,7 +1,7 @@
 """The rules of the protocol by id, and what a recording says of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -9,16 +9,18 @@ from kode_sidecar.devtools.grading import document_rules, file_rules, message_ru
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
 from kode_sidecar.devtools.grading.talk import Talk
 
+Spoken = TypeVar("Spoken")
 
-def _always(_: Talk) -> bool:
+
+def _always(_: object) -> bool:
     return True
 
 
-class GradingRule(NamedTuple):
+class GradingRule(NamedTuple, Generic[Spoken]):
     """`check` finds the faults; `concerns` is true if the recording has anything to check."""
 
-    check: Callable[[Talk], Faults]
-    concerns: Callable[[Talk], bool] = _always
+    check: Callable[[Spoken], Faults]
+    concerns: Callable[[Spoken], bool] = _always
 
     @property
     def about(self) -> str:
@@ -54,7 +56,7 @@ def _is_greased(talk: Talk) -> bool:
     return any(exchange.request.method == "kode/grease" for exchange in talk.questions)
 
 
-RULES: Mapping[str, GradingRule] = {
+RULES: Mapping[str, GradingRule[Talk]] = {
     "hands-shaken": GradingRule(message_rules.shaken_hands),
     "ended-in-order": GradingRule(message_rules.ended_in_order),
     "params-right": GradingRule(message_rules.params_right),
@@ -83,10 +85,13 @@ class GradingVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     faults: tuple[Fault, ...] = ()
 
 
-def verdicts(talk: Talk) -> Sequence[GradingVerdict]:
-    """Return the verdict of every rule."""
+def verdicts(
+    talk: Spoken, rules: Mapping[str, GradingRule[Spoken]] | None = None
+) -> Sequence[GradingVerdict]:
+    """Return the verdict of every rule, of `RULES` unless others are given."""
     found: list[GradingVerdict] = []
-    for name, rule in RULES.items():
+    chosen: Mapping[str, GradingRule[Any]] = RULES if rules is None else rules
+    for name, rule in chosen.items():
         faults = tuple(rule.check(talk)) if rule.concerns(talk) else ()
         state = "kept" if rule.concerns(talk) else "unseen"
         found.append(GradingVerdict(name, "broken" if faults else state, faults))

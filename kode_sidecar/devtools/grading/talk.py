@@ -3,7 +3,7 @@
 Pure: it uses only the frames, in the order in which the process handled them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -81,11 +81,41 @@ class TalkText(NamedTuple):
     expected: str = ""
 
 
-class Talk:
+class Conversation:
+    """Messages in order, and requests with their answers, of JSON-RPC of any kind."""
+
+    def __init__(self, frames: Iterable[TalkFrame]) -> None:
+        self.frames = tuple(frames)
+        self.asked: list[RequestExchange] = []
+        """The client's requests, in order."""
+        self.questions: list[RequestExchange] = []
+        """The server's requests, in order."""
+        self.stray: list[TalkFrame] = []
+        """Answers without a request."""
+        of_client: dict[object, RequestExchange] = {}
+        of_server: dict[object, RequestExchange] = {}
+        for frame in self.frames:
+            if frame.is_request:
+                exchange = RequestExchange(frame)
+                (self.asked if frame.by_client else self.questions).append(exchange)
+                (of_client if frame.by_client else of_server)[_id(frame)] = exchange
+            elif "id" in frame.message:
+                exchange = (of_server if frame.by_client else of_client).get(_id(frame))
+                if exchange is not None:
+                    exchange.answers.append(frame)
+                else:
+                    self.stray.append(frame)
+            elif frame.method == "$/cancelRequest" and not frame.by_client:
+                exchange = of_server.get(frame.params.get("id"))
+                if exchange is not None:
+                    exchange.cancelled = frame
+
+
+class Talk(Conversation):
     """The contents of a recording: frames, requests with their answers, document texts."""
 
     def __init__(self, recording: SessionRecording) -> None:
-        self.frames = tuple(_frames(recording))
+        super().__init__(_frames(recording))
         self.whole = recording.whole
         self.early = recording.head.early
         """What the client said before `initialize`."""
@@ -94,14 +124,7 @@ class Talk:
         """The files that were ever seen in the open folders."""
         self.files_left_out = [at for at, one in lines if isinstance(one, FilesLeftOut)]
         """The lines that count files of which nothing else is recorded."""
-        self.asked: list[RequestExchange] = []
-        """The client's requests, in order."""
-        self.questions: list[RequestExchange] = []
-        """The server's requests, in order."""
-        self.stray: list[TalkFrame] = []
-        """Answers of the client without a request."""
         self.documents: dict[str, list[TalkText]] = {}
-        self._pair()
         self.client: Json = {}
         answer: Json = {}
         if self.asked and self.asked[0].request.method == "initialize":
@@ -124,26 +147,6 @@ class Talk:
                 for event in frame.params.get("events", ()):
                     yield frame, event
 
-    def _pair(self) -> None:
-        of_client: dict[object, RequestExchange] = {}
-        of_server: dict[object, RequestExchange] = {}
-        for frame in self.frames:
-            if frame.is_request:
-                exchange = RequestExchange(frame)
-                (self.asked if frame.by_client else self.questions).append(exchange)
-                (of_client if frame.by_client else of_server)[frame.message["id"]] = exchange
-            elif "id" in frame.message:
-                exchanges = of_server if frame.by_client else of_client
-                exchange = exchanges.get(frame.message["id"])
-                if exchange is not None:
-                    exchange.answers.append(frame)
-                elif frame.by_client:
-                    self.stray.append(frame)
-            elif frame.method == "$/cancelRequest" and not frame.by_client:
-                exchange = of_server.get(frame.params.get("id"))
-                if exchange is not None:
-                    exchange.cancelled = frame
-
     def _read_documents(self) -> None:
         for frame in self.frames:
             if frame.by_client and frame.method in _CHANGES:
@@ -152,6 +155,12 @@ class Talk:
                 texts = self.documents.setdefault(uri, [])
                 before = texts[-1] if texts else None
                 texts.append(_next_text(frame, document, before, self.encoding))
+
+
+def _id(frame: TalkFrame) -> object:
+    """Return a message's id, as text if it is none that a table can hold."""
+    number = frame.message["id"]
+    return number if isinstance(number, str | int | float | None) else repr(number)
 
 
 def _frames(recording: SessionRecording) -> Iterator[TalkFrame]:
