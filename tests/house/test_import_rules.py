@@ -87,6 +87,9 @@ DOORS = {
     "acp.client_files",  # reads and writes files: loaded with the agent
     "acp.terminals",  # runs commands, likewise
     "event_log.editor_port",  # what the rooms above need of an editor
+    "grading.acp_rules",  # judges another protocol: the tests of its server use the schema, too
+    "grading.acp_talk",
+    "grading.json_schema",
     "grading.strict",  # these two serve a recording: only who wants that pays for it
     "recording.offline_server",
     "recording.replay",  # the command, which a process that records does without
@@ -243,6 +246,7 @@ LATE_IMPORTS = {
     ("cli.authors", "kode_sidecar.demo.play"): "each of these commands needs one of these rooms",
     ("cli.authors", "kode_sidecar.demo.play_job"): "each command needs one of these rooms",
     ("cli.authors", "kode_sidecar.grading"): "each of these commands needs one of these rooms",
+    ("cli.authors", "kode_sidecar.grading.acp_rules"): "each command needs one of these rooms",
     ("cli.authors", "kode_sidecar.grading.strict"): "each command needs one of these rooms",
     ("cli.authors", "kode_sidecar.recording.replay"): "each command needs one of these rooms",
     ("cli.command_line", "kode_sidecar.cli.complete"): "`--version` needs no parser",

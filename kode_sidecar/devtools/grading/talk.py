@@ -81,7 +81,7 @@ class TalkText(NamedTuple):
     expected: str = ""
 
 
-class Conversation:
+class RpcConversation:
     """Messages in order, and requests with their answers, of JSON-RPC of any kind."""
 
     def __init__(self, frames: Iterable[TalkFrame]) -> None:
@@ -111,7 +111,7 @@ class Conversation:
                     exchange.cancelled = frame
 
 
-class Talk(Conversation):
+class Talk(RpcConversation):
     """The contents of a recording: frames, requests with their answers, document texts."""
 
     def __init__(self, recording: SessionRecording) -> None:

@@ -5,7 +5,7 @@ import asyncio
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.servers.boot.wire_files import WIRE_FILES, wire_file
+from kode_sidecar.servers.boot.wire_files import ACP_SCHEMA, WIRE_FILES, wire_file
 
 
 def demo_command(options: argparse.Namespace) -> int:
@@ -53,12 +53,29 @@ def grade_command(options: argparse.Namespace) -> int:
     """Judge a client by recordings."""
     from kode_sidecar.devtools.grading import GradeOptions, grade  # noqa: PLC0415
 
-    return grade(
-        options.recordings,
-        GradeOptions(
-            json=options.json, show=options.show, junit=options.junit, required=options.require
-        ),
+    shown = GradeOptions(
+        json=options.json, show=options.show, junit=options.junit, required=options.require
     )
+    _check_grade(options)
+    if not options.acp:
+        return grade(list(map(Path, options.recordings)), shown)
+    from kode_sidecar.devtools.grading.acp_rules import AcpGradeOptions, grade_acp  # noqa: PLC0415
+
+    acp = AcpGradeOptions(options.recordings, options.side, options.record, options.drive)
+    return grade_acp(wire_file(ACP_SCHEMA), acp, shown)
+
+
+def _check_grade(options: argparse.Namespace) -> None:
+    """Raise KodeError `ConfigInvalid` for options that do not fit together."""
+    text = ""
+    if not options.acp and (options.record or options.drive or options.side):
+        text = "`--record`, `--drive` and `--side` need `--acp`."
+    elif options.record and options.drive:
+        text = "Give either `--record` or `--drive`."
+    elif not options.recordings and not options.record:
+        text = "Name a recording." if not options.drive else "Name the agent's program after `--`."
+    if text:
+        raise KodeError("ConfigInvalid", text)
 
 
 def protocol_command(options: argparse.Namespace) -> int:

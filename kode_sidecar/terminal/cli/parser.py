@@ -358,14 +358,21 @@ def _add_tapes(serve: argparse.ArgumentParser) -> None:
 def _add_grade(commands: CommandParsers) -> None:
     grade = commands.add(
         "grade",
-        "judge a client by recordings of `serve --record`, rule by rule",
+        "judge a client, or an agent of ACP, by recordings, rule by rule",
         "grade talk.jsonl",
         json=True,
         description="Says of each rule of the protocol whether the client kept it, broke it, and "
-        "where, or had no occasion to. Recordings of `serve --record FILE --grease` say most. Exit "
-        "code 0: no rule is broken; 1: one is; 2: a recording cannot be read.",
+        "where, or had no occasion to. Recordings of `serve --record FILE --grease` say most. With "
+        "--acp it judges agents and clients of the Agent Client Protocol, whoever made them: "
+        "`--acp --drive talk.jsonl -- AGENT…` tries an agent with a scripted client; a client that "
+        "is to be judged gets `--acp --record talk.jsonl` as its agent, then `--acp talk.jsonl` "
+        "says how it did. Exit code 0: no rule is broken; 1: one is; 2: a file cannot be read.",
     )
-    grade.add_argument("recordings", metavar="RECORDING", nargs="+", type=Path, help="a recording")
+    grade.add_argument("recordings", metavar="RECORDING", nargs="*", help="or an agent's program")
+    grade.add_argument("--acp", action="store_true", help="the Agent Client Protocol")
+    grade.add_argument("--record", metavar="FILE", type=Path, help="be an agent, and record")
+    grade.add_argument("--drive", metavar="FILE", type=Path, help="try an agent, record and judge")
+    grade.add_argument("--side", choices=("agent", "client"), action="append", help="judge it only")
     grade.add_argument("--show", action="store_true", help="the message of each finding, too")
     grade.add_argument("--junit", metavar="FILE", type=Path, help="write a report for CI there")
     grade.add_argument(

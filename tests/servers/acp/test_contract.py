@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from kode_sidecar import __version__
 from protocol.export.acp_types import MODULE, acp_types
-from tests.support.acp_schema import by_method, definitions
+from tests.support.acp_schema import schema
 from tests.support.program import ROOT
 
 FOLDER = ROOT / "protocol" / "acp"
@@ -23,8 +23,7 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def methods(side: str) -> set[str]:
-    sides = {name: one["x-side"] for name, one in definitions().items() if "x-side" in one}
-    return {method for (method, _), name in by_method().items() if sides[name] == side}
+    return {method for method, server in schema().served_by.items() if server == side}
 
 
 def test_the_table_has_every_method_and_update() -> None:
@@ -37,7 +36,7 @@ def test_the_table_has_every_method_and_update() -> None:
 
 
 def _updates() -> list[dict[str, dict[str, dict[str, str]]]]:
-    return definitions()["SessionUpdate"]["oneOf"]
+    return schema().schema.definitions["SessionUpdate"]["oneOf"]
 
 
 def test_the_tests_that_the_table_names_are_there() -> None:
