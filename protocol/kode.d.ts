@@ -264,6 +264,11 @@ export interface KodeNotifications {
   /** Growth of open blocks. */
   "kode/delta": [DeltaParams];
   /**
+   * Hunks that wait are elsewhere, after the user's changes in their files. Only sent to
+   * clients with the capability `movedHunks`.
+   */
+  "kode/changeSet/moved": [MovedHunksParams];
+  /**
    * An MCP server started, failed, or offers other tools: ask `kode/mcp/list` again. Only
    * sent once the client has asked for that list.
    */
@@ -1309,9 +1314,9 @@ export interface Delivery extends KodeObject {
  * `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`;
  * otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers
  * `kode/openDocument`. `saveDocuments`: it answers `kode/saveDocuments`; without it
- * accepted edits stay unsaved until the user saves them. `editor`: the requests to language
- * servers that it answers. `changeSetReview` is reserved: announce it if it is true,
- * nothing depends on it yet.
+ * accepted edits stay unsaved until the user saves them. `movedHunks`: it follows
+ * `kode/changeSet/moved`. `editor`: the requests to language servers that it answers.
+ * `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
  */
 export interface ClientCapabilities extends KodeObject {
   permission?: { [name: string]: unknown } | null;
@@ -1319,6 +1324,7 @@ export interface ClientCapabilities extends KodeObject {
   changeSetReview?: { [name: string]: unknown } | null;
   openDocument?: { [name: string]: unknown } | null;
   saveDocuments?: { [name: string]: unknown } | null;
+  movedHunks?: { [name: string]: unknown } | null;
   editor?: EditorQueries | null;
 }
 
@@ -2865,6 +2871,11 @@ export interface BlockDelta extends KodeObject {
   blockId: string;
   at: number;
   add: string;
+}
+
+/** All hunks of some files that wait for the user, each only with its state and its range. */
+export interface MovedHunksParams extends KodeObject {
+  changeSets: ChangeSetView[];
 }
 
 /**

@@ -607,13 +607,14 @@
 
 --- What the client can do beyond LSP; an object, even an empty one, means yes.
 ---
---- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `saveDocuments`: it answers `kode/saveDocuments`; without it accepted edits stay unsaved until the user saves them. `editor`: the requests to language servers that it answers. `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
+--- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `saveDocuments`: it answers `kode/saveDocuments`; without it accepted edits stay unsaved until the user saves them. `movedHunks`: it follows `kode/changeSet/moved`. `editor`: the requests to language servers that it answers. `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
 ---@class kode.ClientCapabilities : kode.Object
 ---@field permission? table<string, any>|nil
 ---@field ask? table<string, any>|nil
 ---@field changeSetReview? table<string, any>|nil
 ---@field openDocument? table<string, any>|nil
 ---@field saveDocuments? table<string, any>|nil
+---@field movedHunks? table<string, any>|nil
 ---@field editor? kode.EditorQueries|nil
 
 --- The requests `kode/editor/*` that the client answers; an object means yes.
@@ -1800,6 +1801,10 @@
 ---@field blockId string
 ---@field at integer
 ---@field add string
+
+--- All hunks of some files that wait for the user, each only with its state and its range.
+---@class kode.MovedHunksParams : kode.Object
+---@field changeSets kode.ChangeSetView[]
 
 --- Ask the user. No answer in time counts as reject.
 ---

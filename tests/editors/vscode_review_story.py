@@ -5,12 +5,13 @@ A scripted model answers on the loopback. What counts is the buffer and the disk
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.editors.vscode_steps import answer_box, at_line, buffer_has, click_lens, until, waiting
-from tests.editors.vscode_world import Window, vscode
+from tests.editors.vscode_world import Window, playwright, vscode
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, text, tool_call
 
@@ -59,11 +60,15 @@ def lenses(window: Window, title: str) -> Any:
 
 async def click_first(window: Window, title: str) -> None:
     """Of those on the screen: VS Code puts parts that it will need again far above it."""
-    for lens in await lenses(window, title).all():
-        place = await lens.bounding_box()
-        if place and place["y"] > 0:
-            return await lens.click()
-    raise AssertionError(f"no lens {title} is on the screen")
+    for _ in range(20):  # one that is drawn anew meanwhile is not hit
+        lens = await window.page.wait_for_function(FIRST_LENS, arg=title)
+        with suppress(playwright().Error):
+            return await lens.as_element().click(timeout=3000)
+    raise AssertionError(f"the lens {title} cannot be hit")
+
+
+FIRST_LENS = """(title) => [...document.querySelectorAll('.multiDiffEditor .codelens-decoration a')]
+  .find((lens) => lens.textContent.includes(title) && lens.getBoundingClientRect().top > 0)"""
 
 
 async def decided(window: Window, left: int) -> None:

@@ -22,7 +22,14 @@ from kode_sidecar.agent.event_log import EventHistory
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.permissions import PermissionGate, UserQuestions
 from kode_sidecar.core.domain.agent_event import Event
-from kode_sidecar.core.domain.change_set import ChangeSet, FileName, FileView, ProposedHunk, by_file
+from kode_sidecar.core.domain.change_set import (
+    ChangeSet,
+    FileName,
+    FileView,
+    HunkView,
+    ProposedHunk,
+    by_file,
+)
 from kode_sidecar.core.domain.hunk import Hunk
 from kode_sidecar.core.domain.hunk_state import HunkState
 from kode_sidecar.core.kernel.contracts import Emit, NewId
@@ -222,6 +229,34 @@ class ChangeSets:
             state=change_set.state,
             files=tuple(view for view, _ in files),
             diff="".join(diff for _, diff in files),
+        )
+
+    def places(self, key: str) -> Sequence[ChangeSetView]:
+        """Return where the hunks of a file that wait for the user are now, without their texts."""
+        return [view for one in self._ledger.change_sets if (view := self._places(one, key))]
+
+    def _places(self, change_set: ChangeSet, key: str) -> ChangeSetView | None:
+        hunks = [one for one in change_set.hunks.values() if one.is_waiting and one.file.key == key]
+        document = self.session_files.find(hunks[0].file.uri) if hunks else None
+        if document is None:
+            return None
+        file, current = hunks[0].file, self.overlay.current(document)
+        views = tuple(
+            HunkView(
+                hunk_id=hunk.id,
+                state=hunk.state,
+                kept=hunk.kept,
+                range=span and range_of(current, span, self._workspace.position_encoding),
+            )
+            for hunk in hunks
+            for span in [self.overlay.find(document, hunk.id)]
+        )
+        return ChangeSetView(
+            change_set_id=change_set.id,
+            session_id=self._session_id,
+            turn_id=change_set.turn_id,
+            state=change_set.state,
+            files=(FileView(uri=file.uri, path=file.path, hunks=views, version=current.version),),
         )
 
     def take_reminders(self) -> str | None:

@@ -114,6 +114,10 @@ class SessionRegistry:
         """Return a session that can run; None while others wait, to keep the order (O10)."""
         return None if self._order.locked() else self._sessions.get(session_id)
 
+    def running(self) -> "Sequence[Session]":
+        """Return the sessions that can run, oldest first."""
+        return tuple(self._sessions.values())
+
     def meta_of(self, session_id: str) -> ConversationMeta | None:
         """Return the metadata of a session open in this process; None for any other."""
         if session_id in self._new:

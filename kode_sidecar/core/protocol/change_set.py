@@ -74,6 +74,12 @@ class ChangeSetView(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     diff: str | UnsetType = UNSET
 
 
+class MovedHunksParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All hunks of some files that wait for the user, each only with its state and its range."""
+
+    change_sets: tuple[ChangeSetView, ...]
+
+
 class ChangeSetListParams(Struct, frozen=True, kw_only=True, rename="camel"):
     """The change sets of one session."""
 

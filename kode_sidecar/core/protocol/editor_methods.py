@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from kode_sidecar.core.protocol import documents, events, language, process, questions
+from kode_sidecar.core.protocol import change_set, documents, events, language, process, questions
 from kode_sidecar.core.protocol.method import Method
 
 _to_editor = partial(Method, direction="server_to_client")
@@ -10,6 +10,13 @@ _to_editor = partial(Method, direction="server_to_client")
 EDITOR_METHODS: tuple[Method, ...] = (
     _to_editor("kode/event", "Durable events of one session.", events.EventParams),
     _to_editor("kode/delta", "Growth of open blocks.", events.DeltaParams),
+    _to_editor(
+        "kode/changeSet/moved",
+        "Hunks that wait are elsewhere, after the user's changes in their files. Only sent to"
+        " clients with the capability `movedHunks`.",
+        change_set.MovedHunksParams,
+        since="1.0",
+    ),
     _to_editor(
         "kode/mcp/changed",
         "An MCP server started, failed, or offers other tools: ask `kode/mcp/list` again. Only sent"

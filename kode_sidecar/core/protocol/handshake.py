@@ -44,6 +44,7 @@ _OPTIONS: dict[str, Shape] = {
         "changeSetReview": dict,
         "openDocument": dict,
         "saveDocuments": dict,
+        "movedHunks": dict,
         "editor": {
             "diagnostics": dict,
             "definition": dict,

@@ -55,7 +55,8 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the
     user is asked by `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
     `save_documents`: it answers `kode/saveDocuments`; without it accepted edits stay unsaved until
-    the user saves them. `editor`: the requests to language servers that it answers.
+    the user saves them. `moved_hunks`: it follows `kode/changeSet/moved`. `editor`: the requests to
+    language servers that it answers.
     `change_set_review` is reserved: announce it if it is true, nothing depends on it yet.
     """
 
@@ -64,6 +65,7 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     change_set_review: dict[str, Any] | None = None
     open_document: dict[str, Any] | None = None
     save_documents: dict[str, Any] | None = None
+    moved_hunks: dict[str, Any] | None = None
     editor: EditorQueries | None = None
 
 

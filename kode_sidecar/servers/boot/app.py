@@ -69,6 +69,7 @@ from kode_sidecar.servers.lsp import (
     Handler,
     LoadStep,
     LspEditor,
+    MovedHunks,
     PublishedDiagnostics,
     SessionHandlers,
     ping,
@@ -148,6 +149,10 @@ class _App:
         published = PublishedDiagnostics(connection.notify)
         self._findings = FindingDiagnostics(self._sessions, self._documents, published)
         self._editor.on_review = self._findings.follow
+        self._moved_hunks = None
+        if self._client.moved_hunks:
+            self._moved_hunks = MovedHunks(self._sessions, self._documents, connection.notify)
+            self._editor.on_hunks = self._moved_hunks.decided
         catalog = SessionCatalog(self._sessions, folders, self._editor)
         self._plain = self._plain_tier(connection, catalog, published)
         sessions = SessionHandlers(
@@ -394,6 +399,8 @@ class _App:
     async def _close(self) -> None:
         await self._sessions.close()
         self._findings.close()
+        if self._moved_hunks is not None:
+            self._moved_hunks.close()
         if self._plain is not None:
             self._plain.close()
         if self._agent is not None:

@@ -9,6 +9,7 @@ from kode_sidecar.servers.lsp.finding_diagnostics import FindingDiagnostics, dia
 from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
 from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
 from kode_sidecar.servers.lsp.loader import LoadStep
+from kode_sidecar.servers.lsp.moved_hunks import MovedHunks
 from kode_sidecar.servers.lsp.process import Application, run
 from kode_sidecar.servers.lsp.requests import REFUSED, HandlerReply, Log
 from kode_sidecar.servers.lsp.standard_lane import Features
@@ -26,6 +27,7 @@ __all__ = [
     "LoadStep",
     "Log",
     "LspEditor",
+    "MovedHunks",
     "PacedRefresh",
     "Pop",
     "PublishedDiagnostics",

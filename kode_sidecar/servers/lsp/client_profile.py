@@ -100,6 +100,11 @@ class ClientProfile:
         return self._kode.get("saveDocuments") is not None
 
     @property
+    def moved_hunks(self) -> bool:
+        """True if it follows `kode/changeSet/moved`."""
+        return self._kode.get("movedHunks") is not None
+
+    @property
     def editor_queries(self) -> frozenset[str]:
         """The requests `kode/editor/*` that it answers."""
         announced = as_object(self._kode.get("editor"))

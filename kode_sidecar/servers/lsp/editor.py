@@ -9,6 +9,7 @@ from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, 
 from kode_sidecar.core.domain.agent_event import (
     BlockCompleted,
     BlockDelta,
+    ChangeSetUpdated,
     Event,
     ReviewUpdated,
     TurnCompleted,
@@ -61,8 +62,9 @@ class LspEditor:
 
     Events go out in order, because the connection has one queue for everything. The journal holds
     each tool result whole; the client gets only the head of texts above its limit, and reads the
-    rest when it is to be shown. `on_review` gets the id of a session whose findings have changed.
-    With `lists_sessions` the client is notified when its list of sessions is out of date.
+    rest when it is to be shown. `on_review` gets the id of a session whose findings have changed,
+    `on_hunks` each change of hunks. With `lists_sessions` the client is notified when its list of
+    sessions is out of date.
     """
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
@@ -77,6 +79,7 @@ class LspEditor:
         self.lists_sessions = False
         self.flow = connection.flow
         self.on_review: Callable[[str], None] = lambda _: None
+        self.on_hunks: Callable[[ChangeSetUpdated], None] = lambda _: None
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events that belong together as one `kode/event`, after their progress."""
@@ -86,6 +89,9 @@ class LspEditor:
         self.show(session_id, events)
         if any(isinstance(event, ReviewUpdated) and not event.running for event in events):
             self.on_review(session_id)
+        for event in events:
+            if isinstance(event, ChangeSetUpdated):
+                self.on_hunks(event)
 
     def show(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events of another process, without progress: its turns cannot be cancelled here."""

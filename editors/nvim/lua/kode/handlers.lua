@@ -24,6 +24,9 @@ local handlers = {
   ['kode/event'] = function(_, params)
     require('kode.sessions').take_events(params)
   end,
+  ['kode/changeSet/moved'] = function(_, params)
+    require('kode.review').moved(params.changeSets)
+  end,
   ['kode/delta'] = function(_, params)
     require('kode.sessions').take_deltas(params)
   end,

@@ -88,6 +88,7 @@ local function kode_options(root)
       changeSetReview = vim.empty_dict(),
       openDocument = vim.empty_dict(),
       saveDocuments = vim.empty_dict(),
+      movedHunks = vim.empty_dict(),
       editor = {
         diagnostics = vim.empty_dict(),
         definition = vim.empty_dict(),

@@ -257,13 +257,13 @@ local function whole(buffer)
   return { start = { line = 0, character = 0 }, ['end'] = last }
 end
 
--- Draw all hunks at the places of today. False where a buffer has changed since these were asked for:
--- what is drawn there moves with the text meanwhile.
+-- Draw all hunks at the places of today. Where a buffer has changed since, what is drawn there moves
+-- with the text until the places of that text come.
 local function place(views)
   for name, value in pairs(groups) do
     vim.api.nvim_set_hl(0, name, vim.tbl_extend('force', value, { default = true }))
   end
-  local waiting, order, fitting, current = M.waiting(), {}, {}, true
+  local waiting, order, fitting = M.waiting(), {}, {}
   for index, hunk in ipairs(waiting) do
     order[hunk.hunkId] = index
   end
@@ -272,8 +272,6 @@ local function place(views)
       local buffer = documents.loaded(vim.uri_to_fname(file.uri))
       if buffer and file.version == documents.version(buffer) then
         fitting[buffer] = true
-      elseif buffer and file.version ~= nil then
-        current = false
       end
     end
   end
@@ -289,7 +287,7 @@ local function place(views)
       for _, hunk in ipairs(fitting[buffer] and file.hunks or {}) do
         local range = hunk.range or made(hunk) and whole(buffer)
         if range and order[hunk.hunkId] and not shown[hunk.hunkId] then
-          draw(buffer, hunk, range, order[hunk.hunkId], #waiting, not begun)
+          draw(buffer, M.find(hunk.hunkId), range, order[hunk.hunkId], #waiting, not begun)
           begun = true
         end
       end
@@ -300,12 +298,18 @@ local function place(views)
     with_hunks[at.buffer] = true
   end
   keys.set(with_hunks, #waiting > 0)
-  return current
 end
 
--- While the user types, places are out of date when they come: asked for again, but not for ever.
-local MOST_MISSES = 20
-local misses = 0
+--- `kode/changeSet/moved`: all waiting hunks of some files.
+function M.moved(views)
+  for _, view in ipairs(views) do
+    local session = sessions.all[view.sessionId]
+    if session then
+      session.fold:change_set(view)
+    end
+  end
+  place(views)
+end
 
 --- Ask where all hunks stand now, and draw them there.
 function M.refresh()
@@ -321,10 +325,7 @@ function M.refresh()
       end
     end
   end
-  misses = place(views) and 0 or misses + 1
-  if misses > 0 and misses < MOST_MISSES then
-    M.refresh_soon()
-  end
+  place(views)
 end
 
 local soon, again, running = false, false, false

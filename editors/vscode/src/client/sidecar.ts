@@ -14,6 +14,7 @@ import {
 } from "vscode-languageclient/node";
 import type {
   BlockDelta,
+  ChangeSetView,
   EventParams,
   KodeClientNotifications,
   KodeInitializeOptions,
@@ -55,6 +56,8 @@ export class Sidecar implements vscode.Disposable {
   readonly onDidChangeStatus = this.changed.event;
   private readonly told = new vscode.EventEmitter<EventParams>();
   readonly onEvents = this.told.event;
+  private readonly moved = new vscode.EventEmitter<ChangeSetView[]>();
+  readonly onMoved = this.moved.event;
   private readonly grew = new vscode.EventEmitter<BlockDelta[]>();
   readonly onDeltas = this.grew.event;
 
@@ -122,6 +125,7 @@ export class Sidecar implements vscode.Disposable {
     const client = new StagedClient(this.stage?.root, () => this.spawn(program), await this.options());
     this.client = client;
     client.onNotification("kode/event", (params: KodeNotifications["kode/event"][0]) => this.told.fire(params));
+    client.onNotification("kode/changeSet/moved", (params: KodeNotifications["kode/changeSet/moved"][0]) => this.moved.fire(params.changeSets));
     client.onNotification("kode/delta", (params: KodeNotifications["kode/delta"][0]) => this.grew.fire(params.deltas));
     for (const method of Object.keys(this.answers) as (keyof KodeServerRequests)[])
       client.onRequest(method, (params: unknown, cancelled: vscode.CancellationToken): Promise<unknown> => this.answer(method, params, cancelled));
@@ -266,6 +270,6 @@ function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
       agent: setting("agent"),
       fileEncoding: setting("fileEncoding"),
     },
-    capabilities: { permission: {}, ask: {}, openDocument: {}, saveDocuments: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
+    capabilities: { permission: {}, ask: {}, openDocument: {}, saveDocuments: {}, movedHunks: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
   };
 }

@@ -7,18 +7,13 @@ import type { FoldedHunk } from "../../../../protocol/fold/fold";
 import type { Sessions } from "../session/sessions";
 import { inOrder, isToKeep, neighbour, proposedLine, waits } from "./hunks";
 
-const SETTLE_MS = 120;
-
 export class Review implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   /** Hunks came, went, or stand elsewhere. */
   readonly onDidChange = this.changed.event;
-  /** Change sets whose places may be others by now. */
-  private readonly stale = new Set<string>();
   private ordered: FoldedHunk[] | undefined;
   /** Those that wait, by their files as the editor writes them. */
   private byFile: Map<string, FoldedHunk[]> | undefined;
-  private timer: NodeJS.Timeout | undefined;
   private readonly disposables: vscode.Disposable[];
 
   constructor(
@@ -31,10 +26,6 @@ export class Review implements vscode.Disposable {
         if (what === "state") return;
         this.ordered = this.byFile = undefined;
         this.update();
-        if (what === "changes") this.moved(this.waiting().filter(isToKeep)); // where they stand is only known when asked
-      }),
-      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (contentChanges.length && document.uri.scheme === "file") this.moved(this.waiting(document.uri)); // saving is told here, too
       }),
       vscode.window.onDidChangeActiveTextEditor(() => this.update()),
     ];
@@ -166,18 +157,6 @@ export class Review implements vscode.Disposable {
     return (await vscode.window.showWarningMessage(message, { modal: true, detail: paths }, yes)) === yes ? sensitive : [];
   }
 
-  /** The sidecar moves hunks with the user's typing without a word, so it is asked. */
-  private moved(hunks: readonly FoldedHunk[]): void {
-    if (!hunks.length) return;
-    for (const { changeSetId } of hunks) this.stale.add(changeSetId);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      const changeSets = [...this.stale];
-      this.stale.clear();
-      for (const changeSetId of changeSets) this.sessions.refresh(changeSetId).catch(() => undefined); // gone with its process
-    }, SETTLE_MS);
-  }
-
   private update(): void {
     const editor = vscode.window.activeTextEditor;
     setContext("pending", this.waiting().length > 0);
@@ -187,7 +166,6 @@ export class Review implements vscode.Disposable {
   }
 
   dispose(): void {
-    clearTimeout(this.timer);
     for (const disposable of this.disposables) disposable.dispose();
   }
 }

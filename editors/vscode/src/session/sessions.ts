@@ -1,7 +1,7 @@
 // The sessions that are open here, and the one that the chat shows. Keeps no text: the view does.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult, SessionUpdateParams, TurnCompleted } from "../../../../protocol/kode";
+import type { Budget, BudgetUpdated, ChangeSetView, ContextUse, ErrorInfo, Event, HunkView, Message, Mode, PromptBlock, SessionAttachResult, SessionUpdateParams, TurnCompleted } from "../../../../protocol/kode";
 import type { Attachment } from "../chat/messages";
 import { errorInfo } from "../client/errors";
 import type { Sidecar } from "../client/sidecar";
@@ -67,6 +67,11 @@ export class Sessions implements vscode.Disposable {
   ) {
     this.disposables = [
       sidecar.onEvents(({ sessionId, events }) => this.fold(sessionId, events)),
+      sidecar.onMoved((changeSets) => {
+        const moved = changeSets.filter((view) => isElsewhere(this.open.get(view.sessionId)?.fold, view));
+        for (const view of moved) this.open.get(view.sessionId)?.fold.changeSet(view);
+        if (moved.length) this.changed.fire("places");
+      }),
       sidecar.onDidChangeStatus((status) => {
         if (status === "ready") void this.resume();
         this.changed.fire("state");
@@ -304,6 +309,12 @@ export class Sessions implements vscode.Disposable {
   dispose(): void {
     for (const disposable of this.disposables) disposable.dispose();
   }
+}
+
+/** Most keys move nothing, and to draw all lenses anew is not for nothing. */
+function isElsewhere(fold: Fold | undefined, { files }: ChangeSetView): boolean {
+  const known = ({ hunkId, range }: HunkView): boolean => JSON.stringify(range) === JSON.stringify(fold?.hunks.get(hunkId)?.range);
+  return fold !== undefined && !files.every(({ hunks }) => hunks.every(known));
 }
 
 function blocks(text: string, attachments: readonly Attachment[]): PromptBlock[] {
