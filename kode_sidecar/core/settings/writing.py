@@ -1,5 +1,6 @@
 """Adds to the user's `config.yaml`; every line that stands there stays as it is."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -78,7 +79,7 @@ def _with_entry(before: str, keys: Sequence[str], entry: Sequence[str]) -> str:
             found = len(lines) if at < 0 else at + 1
             lines.insert(found, f"{indent}{key}:")
         at, parent = found, indent
-        following = next((line for line in lines[at + 1 :] if line.strip()), "")
+        following = next((line for line in lines[at + 1 :] if not _is_comment(line)), "")
         indent = following[: len(following) - len(following.lstrip(" "))]
         if len(indent) <= len(parent) and not following.startswith(f"{parent}- "):
             indent = f"{parent}  "
@@ -88,9 +89,15 @@ def _with_entry(before: str, keys: Sequence[str], entry: Sequence[str]) -> str:
 
 def _line_of(lines: Sequence[str], start: int, wanted: str, indent: str) -> int | None:
     """Return the line that begins a block, within the block that `indent` belongs to."""
+    begins = re.compile(rf"{re.escape(wanted)}[ \t]*(#.*)?")
     for at in range(start, len(lines)):
-        if lines[at].rstrip() == wanted:
+        if begins.fullmatch(lines[at]):
             return at
-        if lines[at].strip() and not lines[at].startswith(indent):
+        if not lines[at].startswith(indent) and not _is_comment(lines[at]):
             return None
     return None
+
+
+def _is_comment(line: str) -> bool:
+    """Return whether YAML ignores a line."""
+    return line.strip()[:1] in ("", "#")

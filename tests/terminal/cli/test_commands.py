@@ -219,8 +219,9 @@ def local_host(folder: Path, server: RawHttpServer, model: str) -> dict[str, str
         "",
         "mode: plan\n",
         "# mine\nproviders: # all\n\n    acme:\n        base_url: https://a.example\nmode: plan\n",
+        "providers:\n# mine\n    acme:\n        base_url: https://a.example\n",
     ],
-    ids=["no file", "no providers", "providers"],
+    ids=["no file", "no providers", "providers", "a comment first"],
 )
 async def test_setup_takes_an_address(tmp_path: Path, before: str) -> None:
     home = Path(os.environ["KODE_HOME"])
@@ -236,7 +237,7 @@ async def test_setup_takes_an_address(tmp_path: Path, before: str) -> None:
         said = await run(None, tmp_path, "ask", "hello")
         assert said.out.startswith("hi"), said.err
     text = (home / "config.yaml").read_text("utf-8")
-    assert text.count(f'base_url: "{server.url}"') == 1
+    assert text.count(f"base_url: {server.url}\n") == 1
     assert all(line in text for line in before.splitlines())
     assert "KODE_MODEL=local/qwen3-coder\n" in (home / ".env").read_text("utf-8")
 
@@ -248,7 +249,9 @@ async def test_setup_refuses_to_rewrite_what_it_cannot_add_to(tmp_path: Path) ->
     (home / "config.yaml").write_text(flow, "utf-8")
     done = await run(None, tmp_path, "setup", "http://127.0.0.1:9/v1", "--untested")
     assert done.code == 1
-    assert "write this below its `providers`" in done.err
+    assert (
+        "add this by hand.\nproviders:\n  local:\n    base_url: http://127.0.0.1:9/v1" in done.err
+    )
     assert (home / "config.yaml").read_text("utf-8") == flow
 
 
