@@ -1,4 +1,4 @@
-"""How a file is written whole or not at all: beside its place, synced, then moved over it.
+"""How a file is read whole, and written whole or not at all: beside its place, then moved over it.
 
 All that saves does it in these steps: records, texts of the user, keys and history.
 """
@@ -11,10 +11,31 @@ import tempfile
 import time
 from pathlib import Path
 
+from kode_sidecar.errors import KodeError
+
 # Windows refuses to replace a file that a scanner or a reader holds open for a moment.
 _PAUSES_S: tuple[float, ...] = (0.001, 0.004, 0.016, 0.064, 0.25) if sys.platform == "win32" else ()
+MAX_TEXT_BYTES = 1_000_000
 # Some network file systems refuse to sync a folder; they have nothing better to offer.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP)
+
+
+def read_user_text(path: Path) -> str:
+    """Return a settings file, or one that the user named. Raises KodeError `ConfigInvalid`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
+    except FileNotFoundError:
+        raise KodeError("ConfigInvalid", f"{path.name}: there is no such file") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise KodeError("ConfigInvalid", f"{path.name} cannot be read: {reason}") from None
+    if len(data) > MAX_TEXT_BYTES:
+        raise KodeError("ConfigInvalid", f"{path.name} is larger than {MAX_TEXT_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise KodeError("ConfigInvalid", f"{path.name} is not UTF-8: save it as UTF-8") from None
 
 
 def make_private(folder: Path) -> None:

@@ -20,7 +20,7 @@ from kode_sidecar.agent.context.skill_front_matter import read_front_matter, spl
 from kode_sidecar.core.protocol.base_protocol import FrameDecoder, FramingError, LineDecoder
 from kode_sidecar.core.text.apply_patch import parse_patch
 from kode_sidecar.core.text.file_patch import PatchError
-from kode_sidecar.core.text.unified_patch import parse_unified
+from kode_sidecar.core.text.unified_patch import unified_readings
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.errors import KodeError
@@ -226,7 +226,7 @@ def test_skills(data: bytes) -> None:
 @given(damaged([one.encode() for one in (*PATCHES, YAML)]))
 def test_patches_and_yaml(data: bytes) -> None:
     text = data.decode(errors="replace")
-    for parse in (parse_patch, parse_unified):
+    for parse in (parse_patch, unified_readings):
         try:
             parse(text)
         except PatchError:

@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
-
-MAX_BYTES = 1_000_000
 
 _ASSIGNMENT = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
 _SINGLE = re.compile(r"'([^']*)'[ \t]*(?:#.*)?")
@@ -67,24 +66,6 @@ def read_env_file(path: Path) -> tuple[dict[str, str], Sequence[str]]:
     """
     values, problems = parse_env(read_user_text(path))
     return values, [f"{path.name}, {problem}" for problem in problems]
-
-
-def read_user_text(path: Path) -> str:
-    """Return a settings file of the user as text. Raises KodeError `ConfigInvalid`."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise KodeError("ConfigInvalid", f"{path.name}: there is no such file") from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise KodeError("ConfigInvalid", f"{path.name} cannot be read: {reason}") from None
-    if len(data) > MAX_BYTES:
-        raise KodeError("ConfigInvalid", f"{path.name} is larger than {MAX_BYTES} bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise KodeError("ConfigInvalid", f"{path.name} is not UTF-8: save it as UTF-8") from None
 
 
 def read_config_file(path: Path) -> Mapping[str, object]:

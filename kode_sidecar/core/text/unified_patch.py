@@ -45,16 +45,6 @@ def unified_begins_at(text: str) -> int | None:
     return begin.string.count("\n", 0, begin.start()) if begin else None
 
 
-def is_unified(text: str) -> bool:
-    """Return whether a text holds a unified diff."""
-    return unified_begins_at(text) is not None
-
-
-def parse_unified(patch: str) -> tuple[FilePatch, ...]:
-    """Return the files of a diff in its likeliest reading, each once. Raises PatchError."""
-    return unified_readings(patch).readings[0]
-
-
 def unified_readings(patch: str) -> PatchReadings:
     """Return all that a diff can mean. Raises PatchError."""
     lines = patch.replace("\r\n", "\n").split("\n")

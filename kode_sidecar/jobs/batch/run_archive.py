@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kode_sidecar.core.text.secret_text import find_in_data
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
 from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, make_roots
 from kode_sidecar.jobs.batch.engine import Job
-from kode_sidecar.jobs.run import Overrides, RunConfig, parse_run_config, read_text
+from kode_sidecar.jobs.run import Overrides, RunConfig, parse_run_config
 
 CONFIG, WORKSPACE, PROMPT = "config", "workspace", "prompt.md"
 _MOST_FILES = 100_000
@@ -29,7 +30,7 @@ def pack_job(job: Job) -> bytes:
     Blocks; raises KodeError `ConfigInvalid`, `Storage`.
     """
     config = parse_run_config(
-        read_text(job.config), job.config.name, Overrides(fields=job.task.fields)
+        read_user_text(job.config), job.config.name, Overrides(fields=job.task.fields)
     )
     made = io.BytesIO()
     try:

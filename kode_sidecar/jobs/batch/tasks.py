@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.run import (
     Overrides,
     RunConfig,
     config_fingerprint,
     parse_run_config,
-    read_text,
 )
 from kode_sidecar.jobs.run.contracts import is_plain_id
 
@@ -123,7 +123,7 @@ class Planner:
 
     def __init__(self, config: Path, source: Path, prompt: str) -> None:
         self._name = config.name
-        self._text = read_text(config)
+        self._text = read_user_text(config)
         self._base = source if source.is_dir() else source.parent
         self._prompt = prompt
         self._known: dict[bytes, tuple[RunConfig, str]] = {}
@@ -175,7 +175,7 @@ class Planner:
             raise _invalid("`prompt` and `prompt_file` cannot both be given.")
         text = task.prompt or self._prompt
         if task.prompt_file:
-            text = read_text(self._base / task.prompt_file)
+            text = read_user_text(self._base / task.prompt_file)
         if not text.strip():
             raise _invalid("The prompt is empty; say what is to be done.")
         return text

@@ -6,7 +6,6 @@ from kode_sidecar.jobs.run.run_config import (
     RunConfig,
     config_fingerprint,
     parse_run_config,
-    read_text,
 )
 from kode_sidecar.jobs.run.runner import HeadlessRun
 from kode_sidecar.jobs.run.wire_runs import WireRuns
@@ -21,5 +20,4 @@ __all__ = [
     "WireRuns",
     "config_fingerprint",
     "parse_run_config",
-    "read_text",
 ]

@@ -26,10 +26,11 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel import run_turn
 from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, RunTurn, TurnEnd
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.json_record import encode_json
 from kode_sidecar.jobs.run.contracts import RunServices
-from kode_sidecar.jobs.run.run_config import RunConfig, read_text
+from kode_sidecar.jobs.run.run_config import RunConfig
 from kode_sidecar.jobs.run.sandbox import source_path
 
 
@@ -49,7 +50,7 @@ def make_engine(config: RunConfig, folder: Path, services: RunServices) -> Engin
     _check_currency(config, services)
     if config.runtime.script is not None:
         script = source_path(config.runtime.script, folder)
-        return Engine(run_turn, ScriptedModel(read_script(read_text(script), script.name)))
+        return Engine(run_turn, ScriptedModel(read_script(read_user_text(script), script.name)))
     if config.runtime.engine == "pydantic-ai":
         if config.runtime.budget is not None:
             text = "runtime.budget is kept by the engine native alone: pydantic-ai asks by itself."

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from kode_sidecar.core.domain.budget import AMOUNT
 from kode_sidecar.core.domain.permission import is_pattern
 from kode_sidecar.core.text.yaml_text import YamlDocument, YamlProblem, read_yaml
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.run.sandbox import DELIVERABLES, zone_parts
-
-MAX_TEXT_BYTES = 1_000_000
 
 Text = Annotated[str, Meta(min_length=1, max_length=100_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -254,23 +253,7 @@ def _set_field(value: dict[str, Any], path: str, new: Any) -> None:
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
     """Read and parse a configuration. Also raises KodeError `ConfigInvalid` if unreadable."""
-    return parse_run_config(read_text(path), path.name, overrides)
-
-
-def read_text(path: Path) -> str:
-    """Read a file that the user named for a run. Raises KodeError `ConfigInvalid`."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_TEXT_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise KodeError("ConfigInvalid", f"{path.name} cannot be read: {reason}") from None
-    if len(data) > MAX_TEXT_BYTES:
-        raise KodeError("ConfigInvalid", f"{path.name} is larger than {MAX_TEXT_BYTES} bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise KodeError("ConfigInvalid", f"{path.name} is not UTF-8: save it as UTF-8") from None
+    return parse_run_config(read_user_text(path), path.name, overrides)
 
 
 def _sorted(config: RunConfig) -> RunConfig:

@@ -12,6 +12,7 @@ from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.domain.run import RunEvent, RunRecord, RunResult
 from kode_sidecar.core.kernel.contracts import Tool, TurnEnd
 from kode_sidecar.core.text.yaml_text import write_yaml
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.spending import Totals
@@ -36,7 +37,6 @@ from kode_sidecar.jobs.run.run_config import (
     RunConfig,
     config_fingerprint,
     read_run_config,
-    read_text,
     recorded_config,
 )
 from kode_sidecar.jobs.run.run_course import (
@@ -183,7 +183,7 @@ class HeadlessRun:
             model=config.model.name,
         )
         given = options.prompt
-        prompt = given if isinstance(given, str) else read_text(given)
+        prompt = given if isinstance(given, str) else read_user_text(given)
         if not prompt.strip():
             raise KodeError("ConfigInvalid", "The prompt is empty; say what is to be done.")
         return config, prompt

@@ -12,6 +12,7 @@ from types import FrameType
 import msgspec
 
 from kode_sidecar.core.settings import load_settings
+from kode_sidecar.core.whole_files import read_user_text
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.batch import (
     BatchFolder,
@@ -30,7 +31,6 @@ from kode_sidecar.jobs.batch import (
     try_again,
     write_report,
 )
-from kode_sidecar.jobs.run import read_text
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 from kode_sidecar.servers.boot.system import SystemClock
 from kode_sidecar.terminal.client.sidecar_process import PROGRAM
@@ -73,7 +73,7 @@ def _options(options: argparse.Namespace) -> BatchOptions | None:
         return None
     prompt = options.prompt or ""
     if options.prompt_file is not None:
-        prompt = read_text(options.prompt_file)
+        prompt = read_user_text(options.prompt_file)
     return BatchOptions(
         config=options.config.absolute(),
         tasks=options.tasks.absolute(),

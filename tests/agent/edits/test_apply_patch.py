@@ -8,12 +8,13 @@ from kode_sidecar.core.text.edit_match import EditMatch, MatchError
 from kode_sidecar.core.text.file_patch import (
     FileAdd,
     FileDelete,
+    FilePatch,
     FileUpdate,
     PatchChunk,
     PatchError,
 )
 from kode_sidecar.core.text.text_edit import apply_edits
-from kode_sidecar.core.text.unified_patch import is_unified, parse_unified
+from kode_sidecar.core.text.unified_patch import unified_begins_at, unified_readings
 
 PATCH = """*** Begin Patch
 *** Add File: new.py
@@ -34,6 +35,11 @@ PATCH = """*** Begin Patch
 *** Move to: there.py
 *** End Patch
 """
+
+
+def parse_unified(patch: str) -> tuple[FilePatch, ...]:
+    """The files of a diff in its likeliest reading."""
+    return unified_readings(patch).readings[0]
 
 
 def test_all_of_the_grammar() -> None:
@@ -207,7 +213,7 @@ index 1..2 100644
 
 
 def test_a_unified_diff() -> None:
-    assert is_unified(UNIFIED)
+    assert unified_begins_at(UNIFIED) is not None
     assert parse_unified(UNIFIED) == (
         FileUpdate(
             "one.py",
@@ -221,7 +227,7 @@ def test_a_unified_diff() -> None:
         FileUpdate("from.py", (PatchChunk((), ("x",), ("y",), line=1),), "to.py"),
     )
     assert parse_unified(f"```diff\n{UNIFIED}```") == parse_unified(UNIFIED)
-    assert not is_unified("a\n--- b\n")
+    assert unified_begins_at("a\n--- b\n") is None
 
 
 def test_files_of_a_git_diff_that_have_no_lines_are_not_left_out() -> None:
@@ -230,7 +236,7 @@ def test_files_of_a_git_diff_that_have_no_lines_are_not_left_out() -> None:
     empty = "diff --git a/x b/x\nnew file mode 100644\nindex 0000000..e69de29\n"
     gone = "diff --git a/y b/y\ndeleted file mode 100644\nindex e69de29..0000000\n"
     files = (FileUpdate("a b.py", (), "c/d.py"), FileAdd("x", ""), FileDelete("y"))
-    assert is_unified(moved)
+    assert unified_begins_at(moved) is not None
     assert parse_unified(moved) == files[:1]
     assert parse_unified(f"{moved}{empty}{gone}{UNIFIED}") == (*files, *parse_unified(UNIFIED))
     assert parse_unified(f"```diff\n{UNIFIED}{gone}{empty}\n{moved}```") == (

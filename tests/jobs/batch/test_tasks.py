@@ -70,7 +70,7 @@ def test_folders_are_named_as_their_users_write(world: BatchWorld) -> None:
         ({"id": "a", "surprise": 1}, "line 2: Object contains unknown field `surprise`"),
         ({"prompt": "x"}, "line 2: .*missing required field `id`"),
         ({"id": "a", "workspace": "gone"}, "task a: There is no folder 'gone'"),
-        ({"id": "a", "prompt_file": "gone.md"}, "task a: gone.md cannot be read"),
+        ({"id": "a", "prompt_file": "gone.md"}, "task a: gone.md: there is no such file"),
         ({"id": "a", "prompt": "x", "prompt_file": "y"}, "task a: .* both"),
         ({"id": "a", "set": {"model.nonsense": 1}}, "task a: set model.nonsense: .*unknown field"),
         ({"id": "a", "prompt": "{{x}}", "variables": {"y": "1"}}, "task a: .*{{x}}"),
