@@ -138,7 +138,8 @@ class McpServers:
             call: ToolCall, question: str, choices: Sequence[str], several: bool
         ) -> Sequence[str] | None:
             params = AskUserParams(question, list(choices), several)
-            return await questions.ask(params, call, scope.emit)
+            answer = await questions.ask(params, call, scope.emit)
+            return None if answer is None else answer.choices
 
         def notice(text: str) -> None:
             turn_id = scope.turn().turn_id
