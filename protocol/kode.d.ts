@@ -142,6 +142,8 @@ export interface KodeRequests {
    * Errors: SessionNotFound, ReadOnly, InvalidParams, TurnActive, AuthRequired, Storage.
    */
   "kode/review/ask": [ReviewAskParams, TurnStartResult];
+  /** Files of the open folders by some letters of their paths, to complete `@` in a prompt. */
+  "kode/file/search": [FileSearchParams, FileSearchResult];
   /**
    * The files that a session's model has read or edited, and which of them others changed.
    * Errors: SessionNotFound.
@@ -977,6 +979,12 @@ export interface ReviewAskParams extends KodeObject {
   model?: string | null;
   effort?: "off" | "low" | "medium" | "high" | "max" | null;
   clientTurnKey?: string | null;
+}
+
+/** Files whose paths have the letters of `query` in this order; `limit` is at most 500. */
+export interface FileSearchParams extends KodeObject {
+  query?: string;
+  limit?: number;
 }
 
 /** `limit` is the number of important files to list, 1 to 100. */
@@ -2391,6 +2399,22 @@ export interface ReviewListResult extends KodeObject {
   findings: FindingView[];
   summary: string;
   notReviewed: string[];
+}
+
+/**
+ * Open documents first, then the best matches. With `cut` there are more.
+ *
+ * What `.gitignore` names is left out, as for the model's own search.
+ */
+export interface FileSearchResult extends KodeObject {
+  files: FoundFile[];
+  cut: boolean;
+}
+
+/** A file of an open folder; `path` is as the model reads it. */
+export interface FoundFile extends KodeObject {
+  uri: string;
+  path: string;
 }
 
 /**

@@ -355,6 +355,11 @@
 ---@field effort? 'off'|'low'|'medium'|'high'|'max'|nil
 ---@field clientTurnKey? string|nil
 
+--- Files whose paths have the letters of `query` in this order; `limit` is at most 500.
+---@class kode.FileSearchParams : kode.Object
+---@field query? string
+---@field limit? integer
+
 --- `limit` is the number of important files to list, 1 to 100.
 ---@class kode.FreshnessGetParams : kode.Object
 ---@field sessionId string
@@ -1426,6 +1431,18 @@
 ---@field findings kode.FindingView[]
 ---@field summary string
 ---@field notReviewed string[]
+
+--- Open documents first, then the best matches. With `cut` there are more.
+---
+--- What `.gitignore` names is left out, as for the model's own search.
+---@class kode.FileSearchResult : kode.Object
+---@field files kode.FoundFile[]
+---@field cut boolean
+
+--- A file of an open folder; `path` is as the model reads it.
+---@class kode.FoundFile : kode.Object
+---@field uri string
+---@field path string
 
 --- Both lists start with the most recently used file.
 ---

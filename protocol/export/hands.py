@@ -65,6 +65,7 @@ WITHOUT: Mapping[str, str] = {
     "kode/editor/didChangeContext": "it has no cursor in a file",
     "kode/editor/didChangeEncoding": _DISK,
     "kode/editor/didShow": "for tests of a client",
+    "kode/file/search": "the client completes paths by its own means",
     "kode/freshness/get": "the event `freshness.changed` says it",
     "kode/mcp/changed": "the list is asked for when it is shown",
     "kode/mcp/decide": _OTHER,

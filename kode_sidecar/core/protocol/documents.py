@@ -216,3 +216,27 @@ class FreshnessGetResult(Struct, frozen=True, kw_only=True):
 
     files: tuple[FileFreshness, ...]
     important: tuple[ImportantFile, ...]
+
+
+class FileSearchParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Files whose paths have the letters of `query` in this order; `limit` is at most 500."""
+
+    query: str = ""
+    limit: int = 50
+
+
+class FoundFile(Struct, frozen=True, kw_only=True):
+    """A file of an open folder; `path` is as the model reads it."""
+
+    uri: str
+    path: str
+
+
+class FileSearchResult(Struct, frozen=True, kw_only=True):
+    """Open documents first, then the best matches. With `cut` there are more.
+
+    What `.gitignore` names is left out, as for the model's own search.
+    """
+
+    files: tuple[FoundFile, ...]
+    cut: bool

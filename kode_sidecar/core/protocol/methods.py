@@ -245,6 +245,13 @@ METHODS: tuple[Method, ...] = (
         ("SessionNotFound", "ReadOnly", "InvalidParams", "TurnActive", "AuthRequired", "Storage"),
     ),
     Method(
+        "kode/file/search",
+        "Files of the open folders by some letters of their paths, to complete `@` in a prompt.",
+        documents.FileSearchParams,
+        documents.FileSearchResult,
+        since="1.0",
+    ),
+    Method(
         "kode/freshness/get",
         "The files that a session's model has read or edited, and which of them others changed.",
         documents.FreshnessGetParams,

@@ -39,7 +39,11 @@ from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox, WebSetup
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.message import Block, TextBlock
 from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Sampling, Tool
-from kode_sidecar.core.protocol.documents import EditorContextParams
+from kode_sidecar.core.protocol.documents import (
+    EditorContextParams,
+    FileSearchParams,
+    FileSearchResult,
+)
 from kode_sidecar.core.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, Settings
@@ -48,6 +52,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.git import GitProgram
 from kode_sidecar.infrastructure.providers.models_report import models_report
 from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.infrastructure.workspace.file_search import search_files
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.servers.boot.budget_setup import SpendingToday, user_budget
@@ -114,6 +119,10 @@ class Agent(JobAgent):
     def repair_session(self, opened: OpenedSession) -> None:
         """Repair the files that an earlier process left; blocks. Raises KodeError `Storage`."""
         repair_session(opened, self._clock, self._services.new_id)
+
+    async def search_files(self, params: FileSearchParams) -> FileSearchResult:
+        """Answer `kode/file/search`."""
+        return await search_files(self.workspace, params)
 
     async def doctor(self) -> DoctorResult:
         """Return the doctor's report."""

@@ -271,6 +271,7 @@ class _App:
             "kode/auth/status": by_agent(self._auth_status),
             "kode/workspace/setTrust": self._set_trust,
             "kode/settings/update": self._update_settings,
+            "kode/file/search": by_agent(lambda agent, asked: agent.search_files(asked)),
             "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
             "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
             "kode/verbs/list": by_agent(lambda agent, _: agent.knowledge.list_verbs()),
