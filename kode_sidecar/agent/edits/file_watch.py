@@ -108,7 +108,7 @@ class FileWatch:
         self._look_at([record for record in records if record is not None])
 
     def reminder(self) -> str | None:
-        """What changed since the model read it; it stays untold until `reminder_reported`."""
+        """What changed since the model read it; it stays unreported until `reminder_reported`."""
         self.look()
         self._noted = self._unreported()
         return self._note(self._noted)

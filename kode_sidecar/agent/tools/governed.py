@@ -42,7 +42,7 @@ def path_subject(workspace: Workspace) -> Subjects:
 
 
 def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
-    """Raise KodeError `Denied` unless the policy allows a call; it tells the model to go on."""
+    """Raise KodeError `Denied` unless the policy allows a call, in words to go on by."""
     verdict = policy.verdict(tool, subject.name, sensitive=subject.sensitive)
     if not verdict.allowed:
         name, _, operation = tool.partition(":")

@@ -228,7 +228,7 @@ class Tool:
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     takes more than `params` describes parses its arguments with `accept`, which raises
     msgspec.ValidationError; `run` then gets what `accept` returns. `spec` is what the model is
-    told, if not what `params` says; the arguments of a `foreign` tool, which a user's MCP server
+    shown, if not what `params` says; the arguments of a `foreign` tool, which a user's MCP server
     has, are taken as they are. `kind` and `card` (called with what `run` gets) serve clients that
     do not know the tool. `passes_on` (called likewise) may name a tool that runs instead of this
     one, and its arguments.

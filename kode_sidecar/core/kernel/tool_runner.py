@@ -51,7 +51,7 @@ def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
 
 
 def spec_of(tool: Tool) -> ToolSpec:
-    """Return what a model is told of a tool, whether it is offered or found."""
+    """Return what a model reads of a tool, whether it is offered or found."""
     return tool.spec or _spec(tool.name, tool.params)
 
 

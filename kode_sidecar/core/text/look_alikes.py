@@ -58,7 +58,7 @@ def other_characters(there: str, asked: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return what a text looks like: equal for texts that nobody can tell apart."""
+    """Return what a text looks like: equal for texts that look the same to everybody."""
     if text.isascii():
         return text
     for name in invisible_characters(text):

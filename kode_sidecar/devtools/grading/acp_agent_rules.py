@@ -43,7 +43,7 @@ def tools_in_order(talk: AcpTalk) -> Faults:
     """A tool call is begun once, then updated, and nothing follows its end."""
     calls: dict[tuple[str, str], object] = {}
     for frame in talk.frames:
-        if frame.by_client and frame.method == "session/load":  # which tells all of it again
+        if frame.by_client and frame.method == "session/load":  # which replays all of it
             calls = {key: one for key, one in calls.items() if key[0] != frame.params["sessionId"]}
         for session, update, begins in _tool_updates(frame):
             key, status = (session, str(update.get("toolCallId"))), update.get("status")

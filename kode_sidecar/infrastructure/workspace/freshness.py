@@ -277,7 +277,7 @@ class Freshness:
         return ForeignChange(key, steps, lost) if steps or lost else None
 
     def report(self, key: str) -> None:
-        """Note that the changes of `untold` were reported to the model."""
+        """Note that the changes by others were reported to the model."""
         record = self._files[key]
         record.earlier.clear()
         record.reported = record.text
