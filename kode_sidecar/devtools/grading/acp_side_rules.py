@@ -165,8 +165,7 @@ def _used(exchange: RequestExchange) -> list[str]:
 def paths_absolute(talk: AcpTalk, *, client: bool) -> Faults:
     """Every path is absolute."""
     for frame in talk.said(client=client):
-        body = {name: value for name, value in frame.params.items() if name != "_meta"}
-        for name, value in members(body, lambda name, _: name in ("path", "cwd")):
+        for name, value in members(frame.params, lambda name, _: name in ("path", "cwd")):
             if isinstance(value, str) and not _ABSOLUTE.match(value):
                 yield Fault(frame.line, f"`{name}` {value!r} is not absolute")
 

@@ -13,6 +13,7 @@ from kode_sidecar.devtools.grading.talk import Json, RequestExchange, RpcConvers
 from kode_sidecar.devtools.recording import as_object
 from kode_sidecar.errors import KodeError
 
+_FREE = ("_meta", "rawInput", "rawOutput")
 SOON = 1.0
 """A side that has ended this soon after a message owes no answer to it."""
 
@@ -106,13 +107,14 @@ def read_acp_talk(file: Path, schema: AcpSchema) -> AcpTalk:
 
 
 def members(value: Any, found: Callable[[str, Any], bool]) -> Iterator[tuple[str, Any]]:
-    """Yield all members of a value, at any depth, for which `found` is true."""
+    """Yield all members of a value, at any depth, for which `found` is true; none of free form."""
     if isinstance(value, dict):
         inner = cast(Json, value)
         for name, one in inner.items():
             if found(name, one):
                 yield name, one
-            yield from members(one, found)
+            if name not in _FREE:
+                yield from members(one, found)
     elif isinstance(value, list):
         items = cast(list[Any], value)
         for one in items:

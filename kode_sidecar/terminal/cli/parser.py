@@ -364,7 +364,7 @@ def _add_grade(commands: CommandParsers) -> None:
         description="Says of each rule of the protocol whether the client kept it, broke it, and "
         "where, or had no occasion to. Recordings of `serve --record FILE --grease` say most. With "
         "--acp it judges agents and clients of the Agent Client Protocol, whoever made them: "
-        "`--acp --drive talk.jsonl -- AGENT…` tries an agent with a scripted client; a client that "
+        "`--acp --drive talk.jsonl -- AGENT` tries an agent with a scripted client; a client that "
         "is to be judged gets `--acp --record talk.jsonl` as its agent, then `--acp talk.jsonl` "
         "says how it did. Exit code 0: no rule is broken; 1: one is; 2: a file cannot be read.",
     )

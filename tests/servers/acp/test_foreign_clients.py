@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
+from kode_sidecar.devtools.grading import verdicts
+from kode_sidecar.devtools.grading.acp_rules import ACP_RULES
+from kode_sidecar.devtools.grading.acp_talk import read_acp_talk
+from tests.support.acp_schema import schema
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.node_tools import node, node_modules
 from tests.support.program import PROGRAM, ROOT
@@ -109,7 +113,9 @@ async def test_acpx_runs_a_session_and_a_command_in_its_terminal(
         answer(text("It is translated.")),
     )
     async with ModelServer(Recording(responses), paced=False) as model:
-        agent = " ".join([*PROGRAM, "acp", "--trust"])
+        talk = tmp_path / "talk.jsonl"
+        recorder = [*PROGRAM, "grade", "--acp", "--record", str(talk), "--"]
+        agent = " ".join([*recorder, *PROGRAM, "acp", "--trust"])
         command = [
             *node(),
             str(modules / "acpx" / "dist" / "cli.js"),
@@ -123,6 +129,8 @@ async def test_acpx_runs_a_session_and_a_command_in_its_terminal(
     assert (project / "app.py").read_text() == "one\nzwei\nthree\n", out + err
     reported = [m for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
     assert "said-there" in str(reported[-1]["content"])
+    found = verdicts(read_acp_talk(talk, schema()), ACP_RULES)
+    assert {one.rule: one.faults for one in found if one.faults} == {}, "neither side is faulty"
     if sys.platform != "win32":  # there commands run in the sidecar
         assert '"type":"terminal"' in out
         assert "terminal/release" in out
