@@ -16,6 +16,7 @@ SMALL = {
     "boot.state_folder": "the same behind each of the three porches",
     "boot.web_setup": "loaded only where the model may read the web",
     "boot.wire_files": "asked by the wire and by the command line",
+    "chat.saved_modes": "the history of prompts loads what draws, and piped input does without",
     "chat.signals": "what the terminal gets besides what is drawn",
     "cli.doctor": "each command is a file of its own, and loads what it needs",
     "cli.talk": "each command is a file of its own, and loads what it needs",

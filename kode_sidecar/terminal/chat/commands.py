@@ -1,6 +1,6 @@
 """Commands that show or choose: `/model`, `/mode`, `/effort`, `/context`, `/usage` and others."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import get_args
@@ -33,6 +33,7 @@ class ChatCommands:
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     offered: list[str] = field(default_factory=list[str])
     verbs: dict[str, str] = field(default_factory=dict[str, str])
+    mode_chosen: Callable[[str], None] = lambda _: None
 
     def now(self, name: str) -> str:
         """Return the `model` or `mode` of the next turn."""
@@ -55,14 +56,17 @@ class ChatCommands:
         self.terminal.line(self.words.models.format(models=", ".join(names)), "dim")
 
     def mode(self, mode: str) -> None:
-        """Set the mode of the next turns; without an argument show it."""
+        """Set the mode of the next turns, or the one after it; without an argument show it."""
         words = self.words
+        if mode == "next":
+            mode = MODES[(MODES.index(self.now("mode")) + 1) % len(MODES)]
         if mode and mode not in MODES:
             text = words.mode_wrong.format(mode=mode, modes=", ".join(MODES))
             self.terminal.line(text, "yellow")
             return
         if mode:
             self.chosen["mode"] = mode
+            self.mode_chosen(mode)
         text = words.mode_set if mode else words.mode
         self.terminal.line(text.format(mode=self.now("mode")))
 

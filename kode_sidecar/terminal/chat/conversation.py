@@ -15,6 +15,7 @@ from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
 from kode_sidecar.terminal.chat.own_commands import OwnCommands, own_command
 from kode_sidecar.terminal.chat.pastes import prompt_blocks
 from kode_sidecar.terminal.chat.review import Review, is_to_keep, waiting_hunks, waiting_uris
+from kode_sidecar.terminal.chat.saved_modes import SavedModes
 from kode_sidecar.terminal.chat.servers import ChatServers
 from kode_sidecar.terminal.chat.sessions import Sessions
 from kode_sidecar.terminal.chat.undo import Undo
@@ -157,6 +158,7 @@ class ChatConversation:
         await self._servers.begin(doctor)
         if self._keyboard.interactive:
             await self._commands.list_verbs()
+            self._remember_mode(doctor, Path(str(settings["storage_root"])))
         text = self._words.welcome.format(
             version=doctor["version"],
             model=self._commands.now("model"),
@@ -171,6 +173,14 @@ class ChatConversation:
         self._show_waiting()
         self._face.opened(self._commands, self._servers, Path(str(settings["storage_root"])))
         return True
+
+    def _remember_mode(self, doctor: Json, folder: Path) -> None:
+        """Go on in the mode of the last chat here, if no setting and no option names one."""
+        saved = SavedModes(folder, self._root)
+        self._commands.mode_chosen = saved.keep
+        sources = {one["name"]: one["source"] for one in doctor["settings"]}
+        if sources["mode"] == "default" and (last := saved.last()) in MODES:
+            self._commands.chosen.setdefault("mode", last)
 
     async def _obey(self, prompt: str) -> bool:
         """Run a command or a turn; return False if a turn failed."""
@@ -189,6 +199,7 @@ class ChatConversation:
             case "/redo":
                 await self._stepping(self._undo.redo(self._session))
             case "/review" if not argument:
+                self._review.rest = ""
                 await self._decide(applied=True)
             case "/continue" | "f" if (about := self._about(name, argument)) is not None:
                 return await self._turn(None, about)
@@ -269,6 +280,7 @@ class ChatConversation:
         while a server supplies `content`.
         """
         self._files.refresh()
+        self._review.rest = ""
         try:
             blocks = await self._interrupts.unless(content) if content else []
             params: Json = {"sessionId": self._session.session_id, **self._commands.chosen}

@@ -76,6 +76,7 @@ class InputLine:
         self.status: Callable[[int], StyleAndTextTuples] = _no_parts
         self.echo: Callable[[str], None] = _nothing
         self.print_rest: Callable[[], None] = _nothing
+        self.switch_mode: Callable[[], None] = _nothing
         self.pastes = Pastes(words)
         self.interrupts = interrupts
         self.words = words
@@ -304,6 +305,7 @@ class InputLine:
             (("c-l",), True, lambda: self._app.renderer.clear()),
             (("c-g",), True, self._on_edit),
             (("c-x", "c-e"), True, self._on_edit),
+            (("s-tab",), ~Condition(self._has_menu), lambda: self.switch_mode()),
             (("c-o",), True, lambda: self._command("/output")),
         )
         keys = KeyBindings()
@@ -315,6 +317,9 @@ class InputLine:
 
         keys.add(Keys.BracketedPaste)(paste)
         return keys
+
+    def _has_menu(self) -> bool:
+        return self.buffer.complete_state is not None
 
     def _has_chosen(self) -> bool:
         state = self.buffer.complete_state

@@ -17,13 +17,17 @@ from kode_sidecar.terminal.client.connection import Client, RpcError
 from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 
+_SCISSORS = "# ------------------------ >8 ------------------------"
 _KEYS = ("y", "n", "a", "r", "e", "s", "q")
 Decisions = list[dict[str, Any]]
 
 
 @dataclass
 class Review:
-    """Asks the user; does not ask with `accept` or without a user at the keyboard."""
+    """Asks the user; does not ask with `accept` or without a user at the keyboard.
+
+    `rest` is the answer `a` or `r` for all that follows, until the next prompt.
+    """
 
     client: Client
     files: ChatFiles
@@ -31,6 +35,7 @@ class Review:
     terminal: Terminal
     words: Words
     accept: bool
+    rest: str = ""
 
     async def decide(
         self, session: ClientSession, *, later: bool = True, applied: bool = False
@@ -130,11 +135,10 @@ class Review:
         self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions, *, applied: bool
     ) -> None:
         """Ask about each hunk, adding to `decisions`. Raises Interrupted."""
-        rest = ""
         for number, (file, hunk) in enumerate(waiting, 1):
             sensitive = "sensitive" in hunk.get("flags", ())
-            if rest == "r" or (rest == "a" and not sensitive):
-                decisions.append(_decision(hunk, "accept" if rest == "a" else "reject"))
+            if self.rest == "r" or (self.rest == "a" and not sensitive):
+                decisions.append(_decision(hunk, "accept" if self.rest == "a" else "reject"))
                 continue
             title = self.words.hunk.format(number=number, count=len(waiting), path=file["path"])
             text = self.files.editor.text(file["uri"])
@@ -153,19 +157,27 @@ class Review:
                 decisions.append(edited)
             else:
                 decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
-            rest = key if key in "ar" else rest
+            if key in "ar" and key != self.rest:
+                self.rest = key
+                self.terminal.line(self.words.rest[key], "dim")
 
     async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any] | None:
-        """Let the user edit the new text; return the decision, None if no editor worked."""
+        """Let the user edit the new text; return the decision, None to ask again."""
         proposed: str = hunk.get("newText", "")
         shown = to_lf(proposed)
         suffix = PurePosixPath(file["path"]).suffix
-        text = await self.keyboard.edit(shown.removesuffix("\n"), suffix)
+        body, old = shown.removesuffix("\n"), to_lf(hunk.get("oldText", ""))
+        notes = [*self.words.edit_help.split("\n"), *(f"- {line}" for line in old.splitlines())]
+        below = "\n".join([_SCISSORS, *(f"# {note}" for note in notes)])
+        text = await self.keyboard.edit(f"{body}\n{below}", suffix)
         if text is None:
             return None
-        if text == shown.removesuffix("\n"):
-            return _decision(hunk, "accept", comment)
-        text += "\n" if shown.endswith("\n") else ""
+        above, cut, _ = text.rpartition(_SCISSORS)
+        text = above.removesuffix("\n") if cut else text
+        if text == body:
+            self.terminal.line(self.words.unchanged, "yellow")
+            return None
+        text += "\n" if text and (shown or old).endswith("\n") else ""
         text = text.replace("\n", "\r\n") if "\r\n" in proposed else text
         return _decision(hunk, "replace", comment) | {"newText": text}
 

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -43,6 +43,7 @@ from kode_sidecar.terminal.client.terminal import (
     OUTPUT_LINES,
     Terminal,
     allows_color,
+    plan_lines,
     short_arguments,
 )
 from kode_sidecar.terminal.client.windows_console import understands_escapes
@@ -105,6 +106,7 @@ class Waiting:
     tools: dict[str, str] = field(default_factory=dict[str, str])
     scouts: dict[str, str] = field(default_factory=dict[str, str])
     output: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    plan: list[str] = field(default_factory=list[str])
 
 
 class Screen(Terminal):
@@ -141,6 +143,9 @@ class Screen(Terminal):
         self.signals.event(event)
         self._line.invalidate()
 
+    def _plan(self, items: Sequence[Json]) -> None:
+        """Do nothing: the plan is drawn live, and printed when the turn ends."""
+
     def growth(self, session: ClientSession, block_id: str, added: str) -> None:
         """Show a delta; the output of a command below its line."""
         block = session.blocks[block_id]
@@ -164,7 +169,11 @@ class Screen(Terminal):
         if (now := self._waiting) is None:
             return
         if kind == "turn.completed":
+            for step in now.plan:
+                self.line(step)
             self._waiting = None
+        elif kind == "plan.updated":
+            now.plan = plan_lines(event["items"])
         elif kind == "model.waiting":
             delay = event.get("retryInMs")
             now.said = one_line(event["message"])
@@ -265,6 +274,7 @@ class Screen(Terminal):
             for said in now.output.get(block_id, ()):
                 lines.append(f"{_DIM}{clipped(f'  {visible(said)}', width - 1)}{_PLAIN}")
         lines.append(f"{_DIM}{clipped(f'{spin} {self._state(now)}', width - 1)}{_PLAIN}")
+        lines += [clipped(f"  {step}", width - 1) for step in now.plan]
         return "\n".join(lines[-rows:])
 
     def _state(self, now: Waiting) -> str:
@@ -354,6 +364,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
         commands.offered = models
         screen.signals.how = str(commands.settings.get("signals")) if escapes else "none"
         completer.verbs = commands.verbs
+        line.switch_mode = lambda: commands.mode("next")
         screen.show_status(status)
         status.now = commands.now
 

@@ -11,7 +11,7 @@ class Words:
     welcome: str = "kode-sidecar {version} · {model} · {mode} · {root} · /help"
     help: str = """\
 /model [NAME]    show or choose the model of the next turns
-/mode [NAME]     show or choose what becomes of proposed edits: {modes}
+/mode [NAME]     show or choose what becomes of proposed edits: {modes}; Shift-Tab: the next one
 /effort [NAME]   show or choose how hard the model thinks: off, low, medium, high, max
 /context         what the model is told next; /context leave|pin|restore NUMBERS, /context undo
 !COMMAND         run it in your shell; the model sees what it printed with your next prompt
@@ -59,10 +59,20 @@ Ctrl-C cancels the turn; a second one within two seconds leaves."""
     decide: str = "accept? [y/n/a/r/e/s/l/q/?] "
     keep: str = "keep? [y/n/a/r/s/l/q/?] "
     decide_help: str = """\
-y  accept    n  reject    a  accept this and all that follow (not the sensitive ones)
-r  reject this and all that follow    e  edit it in $EDITOR, then accept
+y  accept    n  reject    a  accept this and all of this turn (not sensitive files)
+r  reject this and all of this turn    e  edit it in $EDITOR, then accept
 s  skip this one    l  list the files    q  decide later: /review
 Words after y, n, r or e are a comment for the model: n the jiao stay"""
+    rest: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "a": "all other edits of this turn are accepted, but for sensitive files",
+            "r": "all other edits of this turn are rejected",
+        }
+    )
+    edit_help: str = """\
+Above is the new text: change it, save and leave. From this line on all is dropped.
+Without a change (:q!) you are asked again. It is to stand for:"""
+    unchanged: str = "nothing was changed in the editor"
     no_editor: str = (
         "no editor could be used, or it ended with an error; VISUAL or EDITOR names yours"
     )
@@ -168,7 +178,7 @@ CHINESE = Words(
     welcome="kode-sidecar {version} · {model} · {mode} · {root} · /help",
     help="""\
 /model [名称]    查看或选择之后各轮使用的模型
-/mode [名称]     查看或选择如何处理提出的修改：{modes}
+/mode [名称]     查看或选择如何处理提出的修改：{modes}；Shift-Tab 换到下一个
 /effort [名称]   查看或选择模型的思考强度：off、low、medium、high、max
 /context         模型接下来看到的内容；/context leave|pin|restore 编号，/context undo
 !命令            在您的 shell 中运行；模型随下一个提问看到它的输出
@@ -213,10 +223,18 @@ Ctrl-C 取消本轮；两秒内再按一次则退出。""",
     decide="采纳？[y/n/a/r/e/s/l/q/?] ",
     keep="保留？[y/n/a/r/s/l/q/?] ",
     decide_help="""\
-y  采纳    n  拒绝    a  采纳这一处和之后的全部（敏感文件除外）
-r  拒绝这一处和之后的全部    e  用 $EDITOR 修改后采纳
+y  采纳    n  拒绝    a  采纳这一处和本轮其余的（敏感文件除外）
+r  拒绝这一处和本轮其余的    e  用 $EDITOR 修改后采纳
 s  跳过这一处    l  列出文件    q  以后再决定：/review
 y、n、r、e 后面可以写给模型的意见：n 角要保留""",
+    rest={
+        "a": "本轮其余的修改全部采纳，敏感文件除外",
+        "r": "本轮其余的修改全部拒绝",
+    },
+    edit_help="""\
+以上是新文本：修改、保存并退出即可。从这一行起的内容都会去掉。
+不作修改（:q!）会再次询问。它将取代：""",
+    unchanged="在编辑器里没有作任何修改",
     no_editor="编辑器无法启动，或以错误退出；请用 VISUAL 或 EDITOR 指定您的编辑器",
     allow="允许吗？y = 仅此一次，s = 本会话内，其他 = 不允许：",
     choose="输入选项编号，直接回车 = 不选：",

@@ -98,6 +98,8 @@ class Terminal:
                 self._change_set_updated(session, event)
             case "scout.updated":
                 self._scout_updated(event)
+            case "plan.updated":
+                self._plan(event["items"])
             case "notice":
                 level = event.get("level", "info")
                 mark = "ℹ" if level == "info" else "⚠"
@@ -261,6 +263,11 @@ class Terminal:
                         state = self._labels.not_applied.format(reason=one_line(reason))
                     self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
 
+    def _plan(self, items: Sequence[Json]) -> None:
+        """Write the model's steps with what is done of them."""
+        for step in plan_lines(items):
+            self.line(step)
+
     def _scout_updated(self, event: Json) -> None:
         """Write a scout's end, and before it only that it must report."""
         labels, state = self._labels, event["state"]
@@ -304,6 +311,12 @@ class Terminal:
         self._out.write(text)
         with suppress(OSError):
             self._out.flush()
+
+
+def plan_lines(items: Sequence[Json]) -> list[str]:
+    """Return a line for each step of a plan: done, at work, or still to do."""
+    marks = {"done": "☑", "in_progress": "▸"}
+    return [f"{marks.get(one['state'], '☐')} {one_line(one['text'])}" for one in items]
 
 
 def short_arguments(arguments: Mapping[str, Any]) -> str:
