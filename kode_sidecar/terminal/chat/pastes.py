@@ -43,6 +43,12 @@ class Pastes:
         self._texts[word] = text
         return word
 
+    def contracted(self, text: str) -> str:
+        """Return a text with its pasted parts replaced by their words again."""
+        for word, pasted in self._texts.items():
+            text = text.replace(pasted, word)
+        return text
+
     def expanded(self, line: str) -> str:
         """Return the line with its words replaced by the pasted texts."""
         for word, text in self._texts.items():

@@ -143,6 +143,10 @@ class Screen(Terminal):
         self.signals.event(event)
         self._line.invalidate()
 
+    def _as_typed(self, text: str) -> str:
+        """Return a prompt with the words that stand for long pastes."""
+        return self._line.pastes.contracted(text)
+
     def _plan(self, items: Sequence[Json]) -> None:
         """Do nothing: the plan is drawn live, and printed when the turn ends."""
 

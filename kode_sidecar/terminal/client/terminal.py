@@ -178,7 +178,8 @@ class Terminal:
         elif block["type"] in ("text", "thinking"):
             role = message.get("role")
             if role in ("user", "system"):
-                self._user_text(block, message.get("meta") or {})
+                if block["id"] == message["blocks"][0]:  # attachments follow
+                    self._user_text(block, message.get("meta") or {})
             elif role == "assistant":
                 self._rest(block)
 
@@ -191,7 +192,11 @@ class Terminal:
             self.line(f"↳ {self._labels.reminder}: {one_line(block['text'])}", "dim")
         elif self._echo:
             self.line()
-            self.line(f"{self._labels.you} › {block['text']}", "bold")
+            self.line(f"{self._labels.you} › {self._as_typed(block['text'])}", "bold")
+
+    def _as_typed(self, text: str) -> str:
+        """Return a prompt as the user saw it while typing."""
+        return text
 
     def _rest(self, block: Json) -> None:
         """Write the part of a completed block not streamed yet; all of it if some was lost."""

@@ -43,6 +43,7 @@ async def test_a_command_of_the_user_is_run_and_read_with_the_next_prompt(
         screen.type("what was that?\n")
         await screen.counts("turn ended", 1)
         (said,) = prompts(screen.model.chats[0].body)
+        assert "What it printed" not in screen.history  # it stands there already
         assert "what was that?" in said
         assert "(ended with 3)" in said
         assert f"fine 茶\nred\n{tmp_path}\n" in said.replace("\\n", "\n")

@@ -80,6 +80,7 @@ async def test_a_paste_of_100_kb_is_one_prompt(project: Path) -> None:
         await screen.until("ok")
         await screen.idle()
         assert asked(screen) == f"read: {pasted} well?"
+        assert "line 7000" not in screen.history  # it is echoed as its word, too
         await screen.paste("two\nlines\tof \x1b[31mred\x1b]0;x\x07")  # a short one stands as it is
         await screen.shows("you › two\n      lines")
         screen.type("\n")
