@@ -463,6 +463,7 @@ export type NoticeCode =
   | "ModelRetired"
   | "NoFolder"
   | "NotSaved"
+  | "OtherModelTaken"
   | "PicturesLeftOut"
   | "PromptCut"
   | "PromptLeftOut"

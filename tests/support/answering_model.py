@@ -16,8 +16,8 @@ Respond = Callable[[dict[str, Any]], RecordedResponse]
 class AnsweringModel(ModelServer):
     """`respond(body)` makes the answer, so that many sessions can talk at once."""
 
-    def __init__(self, respond: Respond) -> None:
-        super().__init__(Recording(()), paced=False)
+    def __init__(self, respond: Respond, models: tuple[str, ...] = ("kimi-k2.6",)) -> None:
+        super().__init__(Recording((), models=models), paced=False)
         self._respond = respond
 
     def _chat(self, request: RecordedRequest) -> RecordedResponse:

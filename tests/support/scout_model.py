@@ -11,7 +11,11 @@ Script = Sequence[RecordedResponse] | Callable[[int], RecordedResponse]
 """The answers of one scout in order, or what makes the n-th one."""
 
 
-def scout_model(main: Sequence[RecordedResponse], scouts: Mapping[str, Script]) -> AnsweringModel:
+def scout_model(
+    main: Sequence[RecordedResponse],
+    scouts: Mapping[str, Script],
+    models: tuple[str, ...] = ("kimi-k2.6",),
+) -> AnsweringModel:
     """`main` are the answers to the main agent in order, `scouts` those to each scout by title."""
     left = list(main)
 
@@ -26,7 +30,7 @@ def scout_model(main: Sequence[RecordedResponse], scouts: Mapping[str, Script]) 
             return script[number]
         return failure(400, "recording_exhausted", f"{scout_title(body)} asked too often")
 
-    return AnsweringModel(respond)
+    return AnsweringModel(respond, models)
 
 
 def is_scout(body: dict[str, Any]) -> bool:

@@ -96,7 +96,10 @@ class ScoutLog(Protocol):
 
 @dataclass(frozen=True)
 class ScoutServices:
-    """Shared by all scouts. `system_prompt` returns theirs, or raises KodeError `ConfigInvalid`."""
+    """Shared by all scouts. `system_prompt` returns theirs, or raises KodeError `ConfigInvalid`.
+
+    `own_model` is asked in place of the session's, if it can be.
+    """
 
     model: ModelClient
     clock: Clock
@@ -106,6 +109,7 @@ class ScoutServices:
     traits: Traits
     sampling: Sampling = field(default_factory=Sampling)
     limits: ScoutLimits = field(default_factory=ScoutLimits)
+    own_model: str | None = None
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,13 @@ from kode_sidecar.agent.scouts.scout_rules import (
     must_report,
     succeeded,
 )
-from kode_sidecar.core.domain.agent_event import BlockDelta, Event, ScoutState, ScoutUpdated
+from kode_sidecar.core.domain.agent_event import (
+    BlockDelta,
+    Event,
+    Notice,
+    ScoutState,
+    ScoutUpdated,
+)
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.core.kernel import run_turn
@@ -75,7 +81,8 @@ class ScoutRun:
         self._task = task
         self._request = request
         self._services = services
-        self._traits = services.traits(request.model)
+        self._model = self._chosen_model()
+        self._traits = services.traits(self._model)
         self._limits = _within(services.limits, self._traits.window)
         self._started = services.clock.monotonic()
         self._use = ScoutUse()
@@ -84,6 +91,17 @@ class ScoutRun:
         self._findings: tuple[CheckedFinding, ...] = ()
         self._last_words = ""
         self._state_reported: ScoutState | None = None
+
+    def _chosen_model(self) -> str:
+        """Return the scouts' own model; the session's if there is none, or it cannot be asked."""
+        own, request = self._services.own_model, self._request
+        missing = None if own is None else self._services.model.missing(own)
+        if own is None or missing is None:
+            return own or request.model
+        text = f"Scouts use {request.model}: {own} cannot be asked. {missing.message}"
+        notice = Notice(turn_id=request.call.turn_id, code="OtherModelTaken", message=text)
+        request.emit(notice)
+        return request.model
 
     async def run(self) -> ExploreReport:
         """Explore and report. Raises asyncio.CancelledError when the turn is cancelled."""
@@ -174,7 +192,7 @@ class ScoutRun:
         services = self._services
         return PromptContext(
             session_id=self._request.call.session_id,
-            model=self._request.model,
+            model=self._model,
             system=services.system_prompt(),
             sampling=services.sampling,
             returns_thinking=self._traits.returns_thinking,

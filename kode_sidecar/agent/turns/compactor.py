@@ -114,14 +114,14 @@ class Compactor:
         failed: ErrorInfo | None = None
         spent: LostUsage | None = None
         clock = self._services.clock
-        for dropped, kept, shorter in self._attempts(context):
+        for model, dropped, kept, shorter in self._attempts(context):
             if failed is None:
                 text = "Summing up the conversation to make room."
                 self._notify_user(context, "CompactingContext", text)
                 self._emit(ModelWaiting(turn_id=context.turn_id, state="compacting", message=text))
             started = clock.monotonic()
             shown = dropped if shorter else [*dropped, *kept]
-            answer = await self._question(context, tools, shown, shorter=shorter)
+            answer = await self._question(context, tools, shown, model, shorter=shorter)
             failed = _failure(answer, dropped)
             if failed is None:
                 known = {
@@ -136,7 +136,10 @@ class Compactor:
                 text = "\n\n".join(texts_of(answer.blocks))
                 return Summary(text, dropped, kept, before, known)
             spent = _with(spent, answer)
-            if not _may_ask_again(failed):
+            if model != context.model:
+                text = f"{model} did not sum up: {failed.message} {context.model} is asked now."
+                self._notify_user(context, "OtherModelTaken", text, level="warning")
+            elif not _may_ask_again(failed):
                 break
         if spent is not None:
             context.owe(spent)
@@ -145,18 +148,24 @@ class Compactor:
 
     def _attempts(
         self, context: TurnContext
-    ) -> Iterator[tuple[Sequence[Message], Sequence[Message], bool]]:
-        """Yield what to sum up, what to keep, and whether the model gets less than all of it."""
+    ) -> Iterator[tuple[str, Sequence[Message], Sequence[Message], bool]]:
+        """Yield who sums up, what, what to keep, and whether the model gets less than all of it.
+
+        A model for summaries reads nothing from a cache, so it gets no more than it needs.
+        """
         shown = context.shown
         kept = kept_from(shown, context.window, context.pinned)
         if kept < _NOTHING_TO_SUM_UP:
             return
-        yield shown[:kept], shown[kept:], False
-        yield shown[:kept], shown[kept:], True
+        own, other = context.model, self._services.summary_model
+        if other is not None and other != own:
+            yield other, shown[:kept], shown[kept:], True
+        yield own, shown[:kept], shown[kept:], False
+        yield own, shown[:kept], shown[kept:], True
         starts = (at for at in range(kept // 2, kept) if shown[at].role in ("user", "assistant"))
         half = next(starts, kept)
         if _NOTHING_TO_SUM_UP <= half < kept:
-            yield shown[:half], shown[half:], True
+            yield own, shown[:half], shown[half:], True
 
     def place(
         self, context: TurnContext, summary: Summary, tools: Sequence[ToolSpec]
@@ -207,6 +216,7 @@ class Compactor:
         context: TurnContext,
         tools: Sequence[ToolSpec],
         shown: Sequence[Message],
+        model: str,
         *,
         shorter: bool,
     ) -> MessageAssembler:
@@ -215,6 +225,8 @@ class Compactor:
         asked = Message(id="", session_id="", role="user", content=(TextBlock(text=instruction),))
         messages = [*map(without_pictures, shortened_results(shown) if shorter else shown)]
         question = context.fitted(tools, "none", [asked], messages)
+        if model != context.model:
+            return await self._answer(context, replace(question.request, model=model, effort=None))
         answer = await self._answer(context, question.request)
         if answer.error is not None and answer.error.code == "ContextOverflow":
             context.was_too_long(question)

@@ -262,6 +262,7 @@ class SessionServices:
     `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
     `call_verb` fills in what a prompt `/name` calls, `hooks` finds the user's hooks of now.
     `save_artifact` stores what tools say beyond what the model reads, None: beside the session;
+    `summary_model` is asked for summaries in place of the session's;
     `save_accepted` is the setting of that name, `seeing_models` returns the models that take
     pictures.
     """
@@ -298,4 +299,5 @@ class SessionServices:
     call_ended: CallEnded = ignore_outcome
     save_artifact: ArtifactSink | None = None
     save_accepted: Callable[[], bool] = lambda: True
+    summary_model: str | None = None
     seeing_models: Callable[[], Sequence[str]] = tuple

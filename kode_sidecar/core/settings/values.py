@@ -72,6 +72,16 @@ class WebSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return self.fetch
 
 
+class ModelsByTask(Struct, frozen=True, forbid_unknown_fields=True):
+    """The models for tasks beside the conversation; None: the one of the session.
+
+    Each is a name as `model` takes it, so that a logical one has a list to fall back on.
+    """
+
+    scouts: Text | None = None
+    summaries: Text | None = None
+
+
 class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a turn, a session and a day may cost; a missing limit is no limit."""
 
@@ -120,8 +130,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
     is how many stored messages the model gets, `context_window` overrides its known window (in
-    tokens). `commands` is what the model may run, `web` what it may read there, `budget` what it
-    may cost.
+    tokens). `models` are for tasks beside it. `commands` is what the model may run, `web` what it
+    may read there, `budget` what it may cost.
     `permission_timeout` is how long a question to the user stays open; no answer means no.
     `edit_timeout` is how long the editor may take for an edit, perhaps asking its user, before
     other edits proceed. `providers`, `logical_models`, `agents`, `mcp` and `hooks` stay as written:
@@ -166,6 +176,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     agents: _Written = field(default_factory=dict[str, Any])
     mcp: _Written = field(default_factory=dict[str, Any])
     hooks: _Written = field(default_factory=dict[str, Any])
+    models: Annotated[ModelsByTask, SettingRow(env=(), shown=msgspec.to_builtins)] = ModelsByTask()
     commands: Annotated[CommandSettings, SettingRow(env=(), shown=attrgetter("mode"))] = (
         CommandSettings()
     )

@@ -174,6 +174,7 @@ class Agent(JobAgent):
             provider=self.providers.provider_of,
             report_bug=self._report_bug,
             seeing_models=self.seeing_models,
+            summary_model=settings.models.summaries,
             save_accepted=lambda: self._live.loaded.settings.save_accepted,
         )
 
@@ -227,6 +228,7 @@ class Agent(JobAgent):
             report_bug=self._report_bug,
             traits=self.traits,
             sampling=self._sampling(),
+            own_model=self._loaded.settings.models.scouts if agent is SCOUT else None,
         )
 
     def _session_commands(self, in_terminal: TerminalRunner) -> CommandSetup | None:
