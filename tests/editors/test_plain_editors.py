@@ -233,8 +233,8 @@ async def test_what_is_wrong_is_said(editor: str, tmp_path: Path) -> None:
     async with stock(editor, tmp_path, KIMI_API_KEY="") as scene:
         await scene.do("run", "kode.ask", "hello")
         await scene.do("wait_message", "KIMI_API_KEY")
-    down = {"KIMI_BASE_URL": "http://127.0.0.1:9/v1", "KODE_MAX_RETRIES": "0"}
-    async with stock(editor, tmp_path / "down", **down) as scene:
+    down = "http://127.0.0.1:9/v1"
+    async with stock(editor, tmp_path / "down", KIMI_BASE_URL=down) as scene:
         await scene.do("run", "kode.ask", "hello")
         await scene.do("wait_message", "127.0.0.1:9")
 
