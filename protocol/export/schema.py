@@ -100,7 +100,7 @@ def _object(struct: WireStruct) -> Json:
             properties[field.name] |= {"default": field.default}
         if field.required:
             required.append(field.name)
-    properties["_meta"] = {"type": "object"}
+    properties["_meta"] = {}  # any value: nobody here reads it
     described: Json = {"description": struct.doc} if struct.doc else {}
     schema: Json = described | {"type": "object", "properties": properties}
     return schema | {"required": required} if required else schema
