@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(BUILT is not None, reason="traced by a sitecusto
 
 MOST_OF_A_DELTA = 20  # what is shown is on disk, and the log has each request as it happens
 MOST_OF_A_DECISION = 58  # aim: 35; notebooks, and the log has it as it happens
-MOST_OF_A_FIRST_TURN = 126  # aim: 80; commands, goals, notes, tools found, a fixed prefix
+MOST_OF_A_FIRST_TURN = 125  # aim: 80; commands, goals, notes, tools found, a fixed prefix
 
 
 def passes(way: Way, most: int, *known: str) -> None:
@@ -101,11 +101,14 @@ async def test_the_first_turn_to_the_body_of_its_request() -> None:
         Trace() as trace,
         sidecar(model=AnsweringModel(respond), environment=trace.environment) as world,
     ):
-        session = await world.session()
         # Loaded, so that what is imported for the first time does not count.
         await world.client.request("kode/models/list", {}, HANG_SECONDS)
-        await world.client.request("kode/ping", {}, HANG_SECONDS)  # what went before is done with
-        await trace.begin("servers/lsp/connection.py")
-        await world.turn(session, "hello")
-        way = (await trace.end()).until(asked_ns[0])
+        ways: list[Way] = []
+        for _ in range(3):
+            session = await world.session()
+            await world.client.request("kode/ping", {}, HANG_SECONDS)  # before it is done with
+            await trace.begin("servers/lsp/connection.py")
+            await world.turn(session, "hello")
+            ways.append((await trace.end()).until(asked_ns.pop()))
+    way = ways[0].shared(ways[1:])  # by chance something else happens beside one of them
     passes(way, MOST_OF_A_FIRST_TURN, "agent/turns/setup.py", "core/kernel/turn_loop.py")
