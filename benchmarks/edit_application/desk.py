@@ -20,7 +20,7 @@ from kode_sidecar.core.domain.hunk import overlay_text
 from kode_sidecar.core.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.core.kernel.message_assembler import parse_arguments
 from kode_sidecar.core.protocol.documents import ContentChange, TextDocumentRef
-from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.questions import AskParams, AskResult, PermissionRequestParams
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.document import Document
@@ -146,9 +146,9 @@ class _Editor:
 
     def warn(self, line: str) -> None: ...
 
-    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> None:
         del question
 
-    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> AskResult:
         del question
-        return ()
+        return AskResult(())
