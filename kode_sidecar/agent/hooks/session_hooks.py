@@ -106,7 +106,7 @@ class SessionHooks:
             rounds += 1
             if rounds > MOST_STOPS:
                 text = f"Hooks made the model go on {MOST_STOPS} times, so it stops here."
-                self.notify("HookFailed", text, turn_id)
+                self.notify_user("HookFailed", text, turn_id)
                 return None
             words = TextBlock(text=f"{_FRAME}\n\n{verdict.reason}")
             return Incoming("user", (words,), {"origin": "reminder"})
@@ -126,9 +126,9 @@ class SessionHooks:
             if verdict.failed:
                 effect = "It forbids." if hook.fails_closed else "Work goes on without it."
                 text = f"The hook {hook.about} gave no verdict: {verdict.failed} {effect}"
-                self.notify("HookFailed", text, turn_id)
+                self.notify_user("HookFailed", text, turn_id)
             if verdict.message:
-                self.notify("HookSays", verdict.message, turn_id, level="info")
+                self.notify_user("HookSays", verdict.message, turn_id, level="info")
             contexts += [verdict.context] if verdict.context else []
             if _WEIGHT.index(verdict.decision) > _WEIGHT.index(strictest.decision):
                 strictest = verdict
@@ -158,7 +158,9 @@ class SessionHooks:
             by_rules=False,
         )
 
-    def notify(self, code: NoticeCode, text: str, turn_id: str, level: Any = "warning") -> None:
+    def notify_user(
+        self, code: NoticeCode, text: str, turn_id: str, level: Any = "warning"
+    ) -> None:
         """Report something about hooks to the user."""
         self._scope.emit(Notice(turn_id=turn_id, code=code, message=text, level=level))
 

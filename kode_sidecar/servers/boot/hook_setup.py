@@ -63,13 +63,13 @@ class UserHooks:
 
     def _report(self, hooks: SessionHooks, waiting: int) -> None:
         for problem in self._project.problems:
-            hooks.notify("HookFailed", f"Hooks of the project do not run: {problem}", "")
+            hooks.notify_user("HookFailed", f"Hooks of the project do not run: {problem}", "")
         if waiting:
             text = (
                 f"{waiting} hooks of this project do not run before you have agreed to their text. "
                 "`kode-sidecar hooks` shows them."
             )
-            hooks.notify("HooksUntrusted", text, "")
+            hooks.notify_user("HooksUntrusted", text, "")
 
     async def run(self, hook: Hook, given: Mapping[str, Any]) -> HookVerdict:
         """Run a hook in the first open folder, and return what it says."""

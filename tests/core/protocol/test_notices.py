@@ -10,7 +10,7 @@ from kode_sidecar.core.domain.notice_codes import NOTICES, NoticeCode
 from kode_sidecar.errors import ERRORS
 from tests.support.program import ROOT
 
-MAKERS = {"Notice": 0, "ModelNotice": 0, "_notify_user": 1}
+MAKERS = {"Notice": 0, "ModelNotice": 0, "_notify_user": 1, "notify_user": 0}
 """What makes a notice, and where among its arguments the code stands."""
 
 
