@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import json
 import re
+import shutil
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -158,6 +159,7 @@ class LifeWorld:
     _changed: str = ""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _problem: BaseException | None = None
+    _is_over: bool = False
 
     def __post_init__(self) -> None:
         self._around = LifeSurroundings(self.story.settings.get("zone", "UTC"))
@@ -291,6 +293,7 @@ class LifeWorld:
     async def _fork(self, _step: Step) -> None:
         copies = SessionCopies(self._process.folders, lambda: None, tuple)
         forked = await copies.fork(SessionForkParams(session_id=self._session.id))
+        await self._session.discard()
         session = await self._process.sessions.open(forked.session_id)
         # The copy has other ids; its next request goes on from the newest of the original.
         self._origin = [replace(one, ids=()) for one in self._past[-1:]]
@@ -320,8 +323,12 @@ class LifeWorld:
         return False
 
     def settle(self) -> bool:
-        """Nothing is under way."""
-        return False
+        """Close the session, once."""
+        if self._is_over:
+            return False
+        self._is_over = True
+        self._spawn(self._session.discard())
+        return True
 
     def finish(self) -> None:
         """What there was to check was checked with each request."""
@@ -331,6 +338,7 @@ class LifeWorld:
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
         self.loop.play(lambda: False)
+        shutil.rmtree(self._home, ignore_errors=True)
 
 
 _LIVES = itertools.count(1)
