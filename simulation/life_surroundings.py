@@ -94,7 +94,7 @@ class LifeSurroundings:
         }
         rows = [TOOL_BY_NAME[name] for name in agent.tools]
         own = [
-            _tool(row.name, offered=not row.deferred)
+            _tool(row.name, deferred=row.deferred)
             for row in rows
             if there.get(row.needs, self.editor) and not (row.edits and mode == "plan")
         ]
@@ -107,8 +107,8 @@ class _Anything(Struct):
 
 
 @cache
-def _tool(name: str, *, offered: bool = True, foreign: bool = False) -> Tool:
+def _tool(name: str, *, deferred: bool = False, foreign: bool = False) -> Tool:
     async def run(_params: Any, _call: ToolCall) -> ToolOutcome:
         return ToolOutcome(ok=True, summary=f"{name} ran")
 
-    return Tool(name, _Anything, run, offered=offered, foreign=foreign, accept=dict)
+    return Tool(name, _Anything, run, deferred=deferred, foreign=foreign, accept=dict)

@@ -36,8 +36,8 @@ class FindToolsParams(Struct, forbid_unknown_fields=True):
 
 
 def find_tools_tool(tools: Sequence[Tool]) -> Tool:
-    """Make the tool that finds and calls those of `tools` that are not offered."""
-    known = {tool.name: tool for tool in tools if not tool.offered}
+    """Make the tool that finds and calls those of `tools` that requests do not describe."""
+    known = {tool.name: tool for tool in tools if tool.deferred}
     specs = [spec_of(tool) for tool in known.values()]
     names = ", ".join(known)
 

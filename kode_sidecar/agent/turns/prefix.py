@@ -53,7 +53,7 @@ class FixedPrefix:
         """
         able = {tool.name: tool for tool in usable}
         found = [able.get(tool.name) or _unusable(tool, mode) for tool in every]
-        if not all(tool.offered for tool in found):
+        if any(tool.deferred for tool in found):
             foreign = [tool for tool in found if tool.foreign]
             own = [tool for tool in found if not tool.foreign]
             found = [*own, find_tools_tool(found), *foreign]
@@ -76,7 +76,7 @@ class FixedPrefix:
         if tool is None:
             refuse = _refusal(saved.name, mode)
             return Tool(saved.name, _AnyArguments, refuse, True, dict, spec=spec, foreign=True)
-        return replace(tool, spec=spec, offered=True)
+        return replace(tool, spec=spec, offered=True, deferred=False)
 
     def fix(self, context: TurnContext, tools: Sequence[Tool]) -> SessionPrefix | None:
         """Fix the prefix of the request that comes next, for the next save; return the one before.

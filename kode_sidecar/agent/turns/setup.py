@@ -317,6 +317,7 @@ class TurnSetup:
                     read_only=tool.read_only,
                 )
                 for tool in self._offer(options.agent, mode)
+                if tool.offered
             )
         )
 

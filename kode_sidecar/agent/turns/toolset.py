@@ -231,7 +231,7 @@ class Toolbox:
             for row in rows:
                 if row.name not in made:
                     tool = around(make(row.name))
-                    made[row.name] = replace(tool, offered=not row.deferred)
+                    made[row.name] = replace(tool, deferred=row.deferred)
             own = tuple([made[row.name] for row in rows])
             return own if mode == "plan" else (*own, *self.servers(scope))
 

@@ -223,8 +223,9 @@ class Tool:
     """A tool: its params struct (the model reads its docstring as the description) and its `run`.
 
     Adjacent calls of `read_only` tools run in parallel; all others run alone, in order.
-    A successful call of an `ends_turn` tool ends the turn. Requests do not describe a tool without
-    `offered`: in a session it is found, in a job its `run` says why it does nothing.
+    A successful call of an `ends_turn` tool ends the turn. The model is not offered a tool without
+    `offered`; if it calls one anyway, `run` says why it does nothing. Requests do not describe a
+    `deferred` tool, which is found.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     takes more than `params` describes parses its arguments with `accept`, which raises
     msgspec.ValidationError; `run` then gets what `accept` returns. `spec` is what the model is
@@ -241,6 +242,7 @@ class Tool:
     accept: Callable[[Mapping[str, Any]], Any] | None = None
     ends_turn: bool = False
     offered: bool = True
+    deferred: bool = False
     spec: ToolSpec | None = None
     foreign: bool = False
     kind: ToolKind = "other"

@@ -47,7 +47,7 @@ _REFUSED = ("permission", "sandbox")
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
     """Return the specs of the offered tools: docstring and JSON Schema of the params struct."""
-    return tuple(spec_of(tool) for tool in tools if tool.offered)
+    return tuple(spec_of(tool) for tool in tools if tool.offered and not tool.deferred)
 
 
 def spec_of(tool: Tool) -> ToolSpec:
