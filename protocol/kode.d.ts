@@ -2265,7 +2265,8 @@ export interface ToolView extends KodeObject {
  * absent if unknown. `compactionDue`: the conversation is summed up before this request is
  * sent. `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP
  * body, `sha256` and `bytes` are its hash and size. `leftOut` is what the user left out of
- * this branch, with estimated tokens; undone compactions are included.
+ * this branch, with estimated tokens; undone compactions are included. `cached` is absent
+ * if nothing is known to be cached, `cost` if the price is unknown.
  */
 export interface ContextInspectResult extends KodeObject {
   model: string;
@@ -2281,6 +2282,8 @@ export interface ContextInspectResult extends KodeObject {
   trimmed?: boolean;
   body?: string;
   leftOut?: Segment[];
+  cached?: CachedPart;
+  cost?: PromptCost;
 }
 
 /**
@@ -2299,6 +2302,23 @@ export interface Segment extends KodeObject {
   counted?: boolean;
   messageId?: string;
   pinned?: boolean;
+}
+
+/** What the host probably still has cached of the next request, at least until that time. */
+export interface CachedPart extends KodeObject {
+  tokens: number;
+  until: string;
+}
+
+/**
+ * Estimated cost of reading the next request; the answer is not included.
+ *
+ * `uncached` is the cost if the host has nothing of it in its cache.
+ */
+export interface PromptCost extends KodeObject {
+  amount: number;
+  uncached: number;
+  currency: string;
 }
 
 /** The same values as in the event `context.compacted`. */

@@ -1326,7 +1326,7 @@
 
 --- The exact next request, in order.
 ---
---- `model` is the requested id. `tokens` is the size, by the host's own count where `counted`; `safeTokens` includes a safety margin; `window` is the most the model reads, absent if unknown. `compactionDue`: the conversation is summed up before this request is sent. `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP body, `sha256` and `bytes` are its hash and size. `leftOut` is what the user left out of this branch, with estimated tokens; undone compactions are included.
+--- `model` is the requested id. `tokens` is the size, by the host's own count where `counted`; `safeTokens` includes a safety margin; `window` is the most the model reads, absent if unknown. `compactionDue`: the conversation is summed up before this request is sent. `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP body, `sha256` and `bytes` are its hash and size. `leftOut` is what the user left out of this branch, with estimated tokens; undone compactions are included. `cached` is absent if nothing is known to be cached, `cost` if the price is unknown.
 ---@class kode.ContextInspectResult : kode.Object
 ---@field model string
 ---@field tokens integer
@@ -1341,6 +1341,8 @@
 ---@field trimmed? boolean
 ---@field body? string
 ---@field leftOut? kode.Segment[]
+---@field cached? kode.CachedPart
+---@field cost? kode.PromptCost
 
 --- A part of a request. A `note` is text of the sidecar where the API demands a message.
 ---
@@ -1353,6 +1355,19 @@
 ---@field counted? boolean
 ---@field messageId? string
 ---@field pinned? boolean
+
+--- What the host probably still has cached of the next request, at least until that time.
+---@class kode.CachedPart : kode.Object
+---@field tokens integer
+---@field ["until"] string
+
+--- Estimated cost of reading the next request; the answer is not included.
+---
+--- `uncached` is the cost if the host has nothing of it in its cache.
+---@class kode.PromptCost : kode.Object
+---@field amount number
+---@field uncached number
+---@field currency string
 
 --- The same values as in the event `context.compacted`.
 ---@class kode.ContextCompactResult : kode.Object

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -542,3 +543,43 @@ async def test_a_moved_head_and_a_summary_are_saved_before_the_answer(
                 await call.answer
         await world.watch.until(lambda: session.head_id == first, HANG_SECONDS)
         assert session.anomalies == []
+
+
+async def test_inspect_says_what_is_cached_and_what_the_next_prompt_costs(project: Path) -> None:
+    first = TokenUsage(prompt=9_000, completion=10)
+    script = [
+        answer(text("one"), usage=first),
+        answer(text("two"), usage=TokenUsage(prompt=9_200, completion=10, cached=8_960)),
+    ]
+    async with sidecar(script, roots=[project]) as world:
+        session = await world.session(**CODER)
+        new = await inspect(world, session, "hi")
+        assert "cached" not in new
+        assert new["cost"]["amount"] == new["cost"]["uncached"] > 0
+        for prompt, size in (("one", 9_000), ("two", 9_200)):
+            await world.turn(session, prompt)
+            shown = await inspect(world, session, "and")
+            assert shown["cached"]["tokens"] == size < shown["tokens"]
+            asked = world.messages(session)[-1]["created_at"]
+            until = datetime.fromisoformat(shown["cached"]["until"])
+            assert until - datetime.fromisoformat(asked) == timedelta(minutes=5)
+            fresh, cached = 0.95, 0.16
+            rest = shown["tokens"] - size
+            assert shown["cost"] == {
+                "amount": pytest.approx((rest * fresh + size * cached) / 1e6),
+                "uncached": pytest.approx(shown["tokens"] * fresh / 1e6),
+                "currency": "USD",
+            }
+        other = await inspect(world, session, "and", model="kimi-k3")
+        assert "cached" not in other, "another model's host has none of it"
+
+
+async def test_a_host_that_never_reads_from_a_cache_is_said_to_have_none(project: Path) -> None:
+    script = [answer(text("word"), usage=TokenUsage(prompt=9_000 + n)) for n in range(2)]
+    async with sidecar(script, roots=[project]) as world:
+        session = await world.session(**CODER)
+        await world.turn(session, "one")
+        await world.turn(session, "two")
+        shown = await inspect(world, session, "and")
+        assert "cached" not in shown
+        assert shown["cost"]["amount"] == shown["cost"]["uncached"]

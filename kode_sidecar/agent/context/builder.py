@@ -195,7 +195,7 @@ class ModelTraits(NamedTuple):
     `window` is how many tokens it reads, None if unknown; `returns_thinking`: it gets its
     reasoning back. `late_tools`: it takes tools in mid-conversation; `effort_in_prefix`: after
     another thinking effort its host reads all anew. `sees`: one of the models behind the name
-    takes pictures.
+    takes pictures. `caches_for_an_hour`: the user's settings ask its host to.
     """
 
     window: int | None
@@ -203,6 +203,7 @@ class ModelTraits(NamedTuple):
     late_tools: bool = False
     effort_in_prefix: bool = True
     sees: bool = True
+    caches_for_an_hour: bool = False
 
 
 Traits = Callable[[str], ModelTraits]

@@ -5,6 +5,7 @@ What must break that (a model, an effort, a window that moves) costs money that 
 """
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
 
 from kode_sidecar import __version__
 from kode_sidecar.agent.context.builder import ModelTraits
@@ -14,7 +15,11 @@ from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.budget import Prices
 from kode_sidecar.core.domain.message import Message
 from kode_sidecar.core.kernel.contracts import Emit
+from kode_sidecar.core.protocol.turn import CachedPart, PromptCost
 from kode_sidecar.infrastructure.records.session_prefix import SessionPrefix
+
+# Hosts save what they cached for so long at the least; none says so beforehand.
+_LIFE, _LONG_LIFE = timedelta(minutes=5), timedelta(hours=1)
 
 
 def why_anew(before: SessionPrefix | None, now: SessionPrefix, traits: ModelTraits) -> str:
@@ -103,3 +108,35 @@ def _same_length(old: Sequence[Message], new: Sequence[Message]) -> int:
         if one.id != other.id or one.content != other.content:
             return at
     return len(old) if length <= len(new) else len(new)
+
+
+def cached_part(
+    shown: Sequence[Message], fitted: Fitted, now: str, *, for_an_hour: bool
+) -> CachedPart | None:
+    """Return what is cached of a request that begins as those that `shown` answers."""
+    answers = [one for one in shown if one.role == "assistant" and one.usage is not None]
+    usages = [one.usage for one in answers if one.usage is not None]
+    reported = any(usage.cached_tokens or usage.cache_write_tokens for usage in usages)
+    # A first request finds nothing in a cache, and some hosts bill nothing for writing to it.
+    if not usages or not (reported or len(usages) == 1):
+        return None
+    until = _time(answers[-1].created_at) + (_LONG_LIFE if for_an_hour else _LIFE)
+    if until <= _time(now):
+        return None
+    text = until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return CachedPart(tokens=min(usages[-1].input_tokens, fitted.size.tokens), until=text)
+
+
+def prompt_cost(fitted: Fitted, cached: CachedPart | None, prices: Prices) -> PromptCost:
+    """Return what a host takes for reading a request."""
+    tokens = fitted.size.tokens
+    known = 0 if cached is None else cached.tokens
+    return PromptCost(
+        amount=prices.likely(tokens, known, 0),
+        uncached=prices.likely(tokens, 0, 0),
+        currency=prices.currency,
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -27,7 +27,12 @@ from kode_sidecar.agent.turns.prompt import (
     prompt_reminder,
     with_choices,
 )
-from kode_sidecar.agent.turns.rereading import Rereading, why_anew
+from kode_sidecar.agent.turns.rereading import (
+    Rereading,
+    cached_part,
+    prompt_cost,
+    why_anew,
+)
 from kode_sidecar.agent.turns.services import (
     Hooks,
     HookScope,
@@ -52,6 +57,7 @@ from kode_sidecar.core.kernel.contracts import (
 )
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import (
+    CachedPart,
     ContextEditResult,
     ContextInspectParams,
     ContextInspectResult,
@@ -265,12 +271,11 @@ class TurnSetup:
 
     def announce_choice(self, options: NewSession) -> None:
         """Notify the user at once if a chosen model or effort makes hosts read all anew."""
-        before, head = self._records.prefix, self._conversation.head
-        if before is None or head is None:
+        head = self._conversation.head
+        if self._records.prefix is None or head is None:
             return
         context = self.context(options, "", head, options.mode, None)
-        chosen = msgspec.structs.replace(before, model=context.model, effort=context.effort or "")
-        why = why_anew(before, chosen, self._services.traits(context.model))
+        why = self._why_anew(context)
         tools = self.specs(options, options.mode, context)
         self._rereading.announce_early(why, context.fitted(tools, "none"))
 
@@ -354,7 +359,26 @@ class TurnSetup:
         )
         path = self._conversation.path(context.leaf_id)
         gone = [one for one in path if one.id in self.edits.left_out]
-        return msgspec.structs.replace(shown, left_out=left_out(gone))
+        cached = self._cached(context, fitted)
+        prices = self._services.budgets.model.prices(fitted.request.model)
+        cost = None if prices is None else prompt_cost(fitted, cached, prices)
+        return msgspec.structs.replace(shown, left_out=left_out(gone), cached=cached, cost=cost)
+
+    def _cached(self, context: TurnContext, fitted: Fitted) -> CachedPart | None:
+        """Return what the host still has of a request, if that begins as the one before did."""
+        if self._why_anew(context):
+            return None
+        now = self._services.clock.timestamp()
+        for_an_hour = self._services.traits(context.model).caches_for_an_hour
+        return cached_part(context.shown, fitted, now, for_an_hour=for_an_hour)
+
+    def _why_anew(self, context: TurnContext) -> str:
+        """Return why the model or effort of a turn makes its host read all anew."""
+        before, effort = self._records.prefix, context.effort or ""
+        if before is None:
+            return ""
+        chosen = msgspec.structs.replace(before, model=context.model, effort=effort)
+        return why_anew(before, chosen, self._services.traits(context.model))
 
     def begin(
         self,

@@ -137,6 +137,24 @@ class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     pinned: bool = False
 
 
+class CachedPart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the host probably still has cached of the next request, at least until that time."""
+
+    tokens: int
+    until: str
+
+
+class PromptCost(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Estimated cost of reading the next request; the answer is not included.
+
+    `uncached` is the cost if the host has nothing of it in its cache.
+    """
+
+    amount: float
+    uncached: float
+    currency: str
+
+
 class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The exact next request, in order.
 
@@ -145,7 +163,8 @@ class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", om
     unknown. `compaction_due`: the conversation is summed up before this request is sent.
     `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP body,
     `sha256` and `bytes` are its hash and size. `left_out` is what the user left out of this branch,
-    with estimated tokens; undone compactions are included.
+    with estimated tokens; undone compactions are included. `cached` is absent if nothing is known
+    to be cached, `cost` if the price is unknown.
     """
 
     model: str
@@ -161,6 +180,8 @@ class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", om
     trimmed: bool = False
     body: str | None = None
     left_out: tuple[Segment, ...] = ()
+    cached: CachedPart | None = None
+    cost: PromptCost | None = None
 
 
 class ContextEditParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

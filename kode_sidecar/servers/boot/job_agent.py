@@ -239,6 +239,7 @@ class JobAgent:
             late_tools=bool(models[0].late_tools),
             effort_in_prefix=models[0].dialect in ("kimi", "anthropic_messages"),
             sees=any(model.images for model in models),
+            caches_for_an_hour=models[0].caches_for_an_hour,
         )
 
     def seeing_models(self) -> Sequence[str]:

@@ -92,6 +92,7 @@ class ChatCommands:
                 sign = "−" if one in left_out else "★" if one.get("pinned") else "·"
                 line = f"{number} {sign} {one['origin']} · {one['tokens']} · {one['head']}"
                 self.terminal.line(one_line(line)[:_LINE_CHARS])
+            self._next_request(shown)
             self.terminal.line(words.context_how, "dim")
             return
         word, *numbers = argument.split()
@@ -111,6 +112,19 @@ class ChatCommands:
             reread=reported["rereadTokens"],
         )
         self.terminal.line(text)
+
+    def _next_request(self, shown: Json) -> None:
+        """Show how large the next request is, what of it is cached, and what reading it costs."""
+        words, window = self.words, shown.get("window")
+        known = "" if window is None else words.context_window.format(window=window)
+        self.terminal.line(words.context_next.format(tokens=shown["tokens"], window=known))
+        if cached := shown.get("cached"):
+            until = datetime.fromisoformat(cached["until"]).astimezone()
+            text = words.context_cached.format(tokens=cached["tokens"], until=f"{until:%H:%M:%S}")
+            self.terminal.line(text)
+        if cost := shown.get("cost"):
+            both = {name: f"{cost[name]:.4f}" for name in ("amount", "uncached")}
+            self.terminal.line(words.context_cost.format(**both, currency=cost["currency"]))
 
     async def compact(self, session_id: str) -> None:
         """Let the model sum up the conversation now."""

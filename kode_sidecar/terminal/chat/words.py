@@ -131,6 +131,12 @@ Without a change (:q!) you are asked again. It is to stand for:"""
     no_skills: str = "there are no skills"
     effort: str = "effort: {effort}"
     effort_wrong: str = "there is no effort {effort}; there are: {efforts}"
+    context_next: str = "next request: about {tokens} tokens{window}"
+    context_window: str = " of {window}"
+    context_cached: str = "cached: {tokens} tokens, at least until {until}"
+    context_cost: str = (
+        "reading it costs about {amount} {currency}, {uncached} if nothing is cached"
+    )
     context_how: str = "/context leave|pin|restore NUMBERS, or /context undo for the last summary"
     context_edited: str = (
         "about {before} tokens became {after}; the host reads {reread} of them anew"
@@ -283,6 +289,10 @@ y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     no_skills="没有技能",
     effort="思考强度：{effort}",
     effort_wrong="没有思考强度 {effort}；可选：{efforts}",
+    context_next="下一次请求：约 {tokens} 个 token{window}",
+    context_window="，窗口 {window}",
+    context_cached="已缓存：{tokens} 个 token，至少保留到 {until}",
+    context_cost="读取费用约 {amount} {currency}；若没有缓存则为 {uncached}",
     context_how="/context leave|pin|restore 编号：略去、固定或恢复；/context undo 撤销最近的摘要",
     context_edited="约 {before} 个 token 变为 {after} 个；其中 {reread} 个由模型主机重新读取",
     mcp_how="/mcp start|allow|refuse 名称 · /服务器:提示 · @服务器:URI",

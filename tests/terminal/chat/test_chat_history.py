@@ -151,6 +151,9 @@ async def test_the_context_is_in_the_users_hand(project: Path) -> None:  # F12
     assert "1 · prompt" in done.out
     assert done.out.count("of them anew") == 3, done.out
     assert "nothing to take back" in done.out
+    assert re.search(r"next request: about \d+ tokens of \d+", done.out)
+    assert re.search(r"cached: \d+ tokens, at least until \d\d:\d\d:\d\d", done.out)
+    assert re.search(r"costs about 0\.\d{4} USD, 0\.\d{4} if nothing is cached", done.out)
 
 
 async def test_a_summary_is_taken_back(project: Path) -> None:  # F12
