@@ -61,7 +61,7 @@ OF_AGENTS = (
     AcpMutant("gives sessions numbers", AGENT, 'return {"sessionId": session_id, **', 'return {"sessionId": 1, **'),
     AcpMutant("forgets the session's id", AGENT, 'return {"sessionId": session_id, **', "return {**"),
     AcpMutant("updates another session", AGENT, '        self._update(session_id, "usage_update"', '        self._update("other", "usage_update"'),
-    AcpMutant("updates a closed session", AGENT, _ANSWER, _ANSWER + '        if method == "session/close":\n            self._update(params["sessionId"], "usage_update", used=1, size=2)\n'),
+    AcpMutant("updates a deleted session", AGENT, _ANSWER, _ANSWER + '        if method == "session/delete":\n            self._update(params["sessionId"], "usage_update", used=1, size=2)\n'),
     AcpMutant("misspells an update", AGENT, '"agent_thought_chunk"', '"agent_thinking_chunk"'),
     AcpMutant("sends text instead of a block", AGENT, 'content={"type": "text", "text": text}', "content=text"),
     AcpMutant("sends a plan without states", AGENT, ', "status": "in_progress"}]\n', "}]\n"),
