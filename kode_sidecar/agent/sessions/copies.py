@@ -121,7 +121,9 @@ class SessionCopies:
         writer = self.folders.store.create(meta)
         try:
             if not of_job and (prefix := self.folders.store.prefix(params.session_id)):
-                writer.prefix = prefix
+                writer.prefix = msgspec.structs.replace(
+                    prefix, root=""
+                )  # turns of a copy have other ids
             if copies:
                 whole = (self._with_artifacts(one, writer.folder) for one in copies)
                 writer.append(*(_with_kept(one, copied) for one in whole))

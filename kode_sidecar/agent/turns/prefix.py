@@ -78,10 +78,13 @@ class FixedPrefix:
             return Tool(saved.name, _AnyArguments, refuse, True, dict, spec=spec, foreign=True)
         return replace(tool, spec=spec, offered=True, deferred=False)
 
-    def fix(self, context: TurnContext, tools: Sequence[Tool]) -> SessionPrefix | None:
-        """Fix the prefix of the request that comes next, for the next save; return the one before.
+    def fix(
+        self, context: TurnContext, tools: Sequence[Tool], root: str
+    ) -> tuple[SessionPrefix | None, SessionPrefix]:
+        """Fix the prefix of the request that comes next, for the next save.
 
-        `tools` are those on offer.
+        Returns the one before, and this one. `tools` are those on offer; `root` is the turn at the
+        root of the branch.
         """
         saved, before = self._saved, self._records.prefix
         known = saved.tools if saved is not None else ()
@@ -96,10 +99,11 @@ class FixedPrefix:
             surroundings=dict(self.states(context.surroundings)),
             model=context.model,
             effort=context.effort or "",
+            root=root,
         )
         if now != before:
             self._records.prefix = now
-        return before
+        return before, now
 
     def late_tools(self, context: TurnContext) -> list[str]:
         """Return the tools that came after the first request, and that no message shown names."""

@@ -46,6 +46,29 @@ class Rereading:
         self._why = ""
         self._announced = ""
         self._moved = False
+        self._begun: dict[str, SessionPrefix] = {}
+
+    def begin(
+        self,
+        before: SessionPrefix | None,
+        now: SessionPrefix,
+        traits: ModelTraits,
+        *,
+        goes_on: bool,
+    ) -> None:
+        """Expect what a turn's first request finds cached. `before` was that of the last request.
+
+        Each branch from another root is compared with its own last one. Of one that this process
+        has not asked it is not known.
+        """
+        known = self._begun.get(now.root)
+        self._begun[now.root] = now
+        if not goes_on:
+            return
+        if known is None and before is not None and before.root not in ("", now.root):
+            self.expect("The branch has not been asked since kode-sidecar began")
+        else:
+            self.expect(why_anew(known or before, now, traits))
 
     def expect(self, why: str) -> None:
         """Announce the next request as one that is read anew as a whole, unless that was done."""

@@ -394,11 +394,12 @@ class TurnSetup:
         """
         context = turn.context
         meta = with_goal(with_turn_key(params.meta, params.client_turn_key), params.goal)
-        before = self._prefix.fix(context, self.tools(turn.options, turn.mode, context))
-        now = self._records.prefix
-        assert now is not None, "it was fixed just now"
-        if any(message.role == "assistant" for message in context.shown):
-            self._rereading.expect(why_anew(before, now, self._services.traits(context.model)))
+        root = next((one.turn_id for one in self._conversation.path(context.leaf_id)), None)
+        tools = self.tools(turn.options, turn.mode, context)
+        before, now = self._prefix.fix(context, tools, root or turn.id)
+        goes_on = any(message.role == "assistant" for message in context.shown)
+        traits = self._services.traits(context.model)
+        self._rereading.begin(before, now, traits, goes_on=goes_on)
         goal = None if params.goal is None else goal_words(params.goal)
         opening = self.opening(context, [*reported, goal], blocks, meta, params.options)
         came = self._prefix.late_tools(context)

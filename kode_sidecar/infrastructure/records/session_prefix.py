@@ -29,7 +29,7 @@ class SessionPrefix(Struct, frozen=True, kw_only=True):
 
     `version` is that of the program that wrote it. `surroundings` has what `system` says of the
     surroundings, by name. `model` and `effort` are those that were asked last: both are part of
-    what a host caches by.
+    what a host caches by. `root` is the turn at the root of the branch that was asked last.
     """
 
     version: str
@@ -38,6 +38,7 @@ class SessionPrefix(Struct, frozen=True, kw_only=True):
     surroundings: dict[str, str]
     model: str = ""
     effort: str = ""
+    root: str = ""
 
 
 _decode = msgspec.json.Decoder(SessionPrefix).decode
