@@ -30,7 +30,7 @@ STANDARD = (
 )
 """What clients of LSP send besides document sync, right after their start or later."""
 # A job is a session, which imports what a session needs. Aim: 220.
-MOST_OF_A_RUN = 330  # requests, models, rules of commands, findings, web, notebooks, goals
+MOST_OF_A_RUN = 332  # requests, models, rules of commands, findings, web, notebooks, tools found
 SERVERS = ("kode_sidecar.servers.lsp", "kode_sidecar.servers.acp", "kode_sidecar.devtools")
 
 
