@@ -84,7 +84,7 @@ async def test_a_key_is_set_in_a_terminal(play: Play) -> None:
         await scene.nvim.kode("key")
         await scene.nvim.until(
             "vim.bo.buftype == 'terminal' and"
-            " table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):find('provider')"
+            " table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):find('host')"
         )
 
 
