@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 
 from kode_sidecar.agent.edits.services import EditServices
@@ -57,17 +58,29 @@ class Basis:
 class UneditedText:
     """A document's text without the hunks that are applied in it, so that what is new is a user's.
 
-    Lines that another hunk took away or brought are no repetition by the user.
+    Lines that another hunk took away or brought are no repetition by the user. It is made when it
+    is asked for first, on the text of that moment: most edits never ask.
     """
 
     def __init__(self, services: EditServices, document: Document) -> None:
-        done = [hunk.id for hunk in services.ledger.of_file(document.key) if hunk.is_done]
-        self._applied: list[Hunk] = []
-        for span in services.overlay.find_all(document, done):
-            if not span.touched and (not self._applied or self._applied[-1].end <= span.start):
-                self._applied.append(span)
-        current = services.overlay.current(document)
-        self._text = apply_edits(current.text, [span.edit for span in self._applied])
+        self._services = services
+        self._document = document
+
+    @cached_property
+    def _applied(self) -> Sequence[Hunk]:
+        """What takes the applied hunks back, in the order of the text."""
+        ledger, overlay = self._services.ledger, self._services.overlay
+        done = [hunk.id for hunk in ledger.of_file(self._document.key) if hunk.is_done]
+        applied: list[Hunk] = []
+        for span in overlay.find_all(self._document, done):
+            if not span.touched and (not applied or applied[-1].end <= span.start):
+                applied.append(span)
+        return applied
+
+    @cached_property
+    def _text(self) -> str:
+        current = self._services.overlay.current(self._document)
+        return apply_edits(current.text, [span.edit for span in self._applied])
 
     def repeats(self, span: Hunk, lines: str) -> int:
         """Return how often `lines` stand right beside a place, which may be that of a hunk."""
@@ -120,9 +133,7 @@ class Announcer:
         self._overlay.remove(document.key, replacements)
         self._overlay.add(document, spans, call.turn_id)
         file = FileName(document.uri, self._workspace.display_path(document.key))
-        flags = self._file_flags(document.uri, sensitive=sensitive)
-        base, unedited = text_base(current), UneditedText(self._services, document)
-        source = _Source(call.turn_id, file, base, call.block_id, flags, unedited)
+        source = self._source(document, file, call, sensitive=sensitive)
         hunks = [self._proposed(current, span, source) for span in spans]
         self._ledger.announce(hunks)
         self._ledger.supersede(replacements)
@@ -133,6 +144,18 @@ class Announcer:
         if sensitive:
             return ("sensitive",)
         return ("runsInBuild",) if self._workspace.runs_in_build(uri) else ()
+
+    def _source(
+        self, document: Document, file: FileName, of: ToolCall | ProposedHunk, *, sensitive: bool
+    ) -> _Source:
+        return _Source(
+            turn_id=of.turn_id,
+            file=file,
+            base=text_base(self._overlay.current(document)),
+            block_id=of.block_id,
+            flags=self._file_flags(file.uri, sensitive=sensitive),
+            unedited=UneditedText(self._services, document),
+        )
 
     def _proposed(self, current: Document, span: Hunk, source: _Source) -> ProposedHunk:
         flags, hidden = _with_hidden(source.flags, span.new_text)
@@ -227,9 +250,7 @@ class Announcer:
         what = f"{merged.left_out} of its changes meet yours and are left out; " * (
             merged.left_out > 0
         )
-        flags = self._file_flags(hunk.file.uri, sensitive="sensitive" in hunk.flags)
-        base, unedited = text_base(current), UneditedText(self._services, document)
-        source = _Source(hunk.turn_id, hunk.file, base, hunk.block_id, flags, unedited)
+        source = self._source(document, hunk.file, hunk, sensitive="sensitive" in hunk.flags)
         offered = self._proposed(current, offer, source)
         offered.merge_of = hunk.id
         offered.reason = f"{what}the rest is merged with the text there."
