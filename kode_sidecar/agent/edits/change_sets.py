@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from msgspec import UNSET, UnsetType
+
 from kode_sidecar.agent.edits.announcing import Announcer, range_of, text_base
 from kode_sidecar.agent.edits.applying import Applying, Choices
 from kode_sidecar.agent.edits.decisions import choose, left_out, result
@@ -222,14 +224,8 @@ class ChangeSets:
         change_set = self._ledger.change_set(change_set_id)
         hunks = by_file(change_set.hunks.values())
         files = [self._file_now(file, group) for file, group in hunks.items()]
-        return ChangeSetView(
-            change_set_id=change_set.id,
-            session_id=self._session_id,
-            turn_id=change_set.turn_id,
-            state=change_set.state,
-            files=tuple(view for view, _ in files),
-            diff="".join(diff for _, diff in files),
-        )
+        diff = "".join(diff for _, diff in files)
+        return self._view(change_set, tuple(view for view, _ in files), diff)
 
     def places(self, key: str) -> Sequence[ChangeSetView]:
         """Return where the hunks of a file that wait for the user are now, without their texts."""
@@ -251,12 +247,19 @@ class ChangeSets:
             for hunk in hunks
             for span in [self.overlay.find(document, hunk.id)]
         )
+        shown = FileView(uri=file.uri, path=file.path, hunks=views, version=current.version)
+        return self._view(change_set, (shown,))
+
+    def _view(
+        self, change_set: ChangeSet, files: tuple[FileView, ...], diff: str | UnsetType = UNSET
+    ) -> ChangeSetView:
         return ChangeSetView(
             change_set_id=change_set.id,
             session_id=self._session_id,
             turn_id=change_set.turn_id,
             state=change_set.state,
-            files=(FileView(uri=file.uri, path=file.path, hunks=views, version=current.version),),
+            files=files,
+            diff=diff,
         )
 
     def take_reminders(self) -> str | None:
