@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
-from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.core.text.shown_text import UNSPEAKABLE, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFileView, targets_seen
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
@@ -22,8 +21,6 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 MAX_FILES = 500
 _MOST_NAMED = 5
-_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no path of a model holds: controls, and bytes that are no UTF-8."""
 
 
 class ListFilesParams(Struct, forbid_unknown_fields=True):
@@ -112,7 +109,7 @@ def _on_disk(
 
 def _shown(name: str, *, is_link: bool) -> str:
     """Return a file's entry: one line, whatever its name holds."""
-    text = _UNSPEAKABLE.sub(lambda char: ascii(char[0])[1:-1], name)
+    text = UNSPEAKABLE.sub(lambda char: ascii(char[0])[1:-1], name)
     if text != name:
         return f"{text} (cannot be opened: no path can hold such a name)"
     return text + (" (link, not followed)" * is_link)

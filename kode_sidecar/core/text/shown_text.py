@@ -15,6 +15,9 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ESCAPE_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Colours and titles, as programs send them (ECMA-48: CSI and OSC sequences)."""
 
+UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no path holds that a model or a client can say: controls, and bytes that are no UTF-8."""
+
 _HIDDEN_RANGES = (
     (0x0000, 0x0008),  # controls but for tab, line feed,
     (0x000B, 0x000B),
@@ -46,6 +49,12 @@ _TEXT_STYLE = "\ufe0e"
 _EMOJI_PARTS = re.compile(f"([{_JOINER}{_EMOJI_STYLE}{_TEXT_STYLE}])")
 _KEYS = "0123456789#*"
 _GUTTER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
+
+
+def fence_of(text: str) -> str:
+    """Return backticks for the fence of a Markdown block: more than the text has in one place."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
 
 
 def without_controls(text: str) -> str:

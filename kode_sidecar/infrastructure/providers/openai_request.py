@@ -27,6 +27,7 @@ from kode_sidecar.core.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.core.text.shown_text import fence_of
 from kode_sidecar.infrastructure.providers.dialect import EncodedRequest
 from kode_sidecar.infrastructure.providers.offered_tools import offered, offered_tools
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile
@@ -268,8 +269,7 @@ def resource_text(block: ResourceBlock) -> str:
         label += f", lines {block.start_line}-{end}"
     if block.text is None:
         return label
-    longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = fence_of(block.text)
     end = "" if block.text.endswith("\n") else "\n"
     return f"{label}\n{fence}{block.language_id or ''}\n{block.text}{end}{fence}"
 

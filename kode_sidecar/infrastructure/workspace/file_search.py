@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kode_sidecar.core.protocol.documents import FileSearchParams, FileSearchResult, FoundFile
+from kode_sidecar.core.text.shown_text import UNSPEAKABLE
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.infrastructure.workspace.listing import list_tree
@@ -16,7 +17,6 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 MAX_FOUND = 500
 _MOST_MATCHES = 20_000
-_HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 async def search_files(workspace: Workspace, params: FileSearchParams) -> FileSearchResult:
@@ -49,7 +49,7 @@ async def search_files(workspace: Workspace, params: FileSearchParams) -> FileSe
         one
         for group in (opened, on_disk)
         for one in sorted(group.items(), key=lambda one: _rank(one[1], params.query))
-        if not _HIDDEN.search(one[1])
+        if not UNSPEAKABLE.search(one[1])
     ]
     files = tuple(FoundFile(uri=path_to_uri(real), path=name) for real, name in ranked)
     return FileSearchResult(files=files[: params.limit], cut=cut or len(files) > params.limit)

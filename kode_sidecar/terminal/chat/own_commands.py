@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kode_sidecar.core.text.secret_text import find_secret
-from kode_sidecar.core.text.shown_text import plain_lines
+from kode_sidecar.core.text.shown_text import fence_of, plain_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits, ProgramRun, run_program
 from kode_sidecar.terminal.chat.words import Words
@@ -80,9 +80,7 @@ class OwnCommands:
         left_out = len(text) - _NOTE_CHARS
         if left_out > 0:
             text = f"{text[:_HEAD_CHARS]}\n[… {left_out:,} …]\n{text[_HEAD_CHARS - _NOTE_CHARS :]}"
-        fence = "```"
-        while fence in text:
-            fence += "`"
+        fence = fence_of(text)
         return f"{head}\n{fence}\n{text}\n{fence}"
 
 

@@ -1,7 +1,6 @@
 """One report of reviewed folders, as text, JSON, SARIF, Markdown or annotations of GitHub."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 from kode_sidecar import __version__
 from kode_sidecar.agent.reviews import ReviewRecord
 from kode_sidecar.core.domain.finding import QuotedPlace, ReviewFinding, Severity, open_findings
-from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.core.text.shown_text import fence_of, one_line
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Mapping[Severity, str] = {
@@ -86,8 +85,7 @@ def _markdown(folders: Folders) -> Iterator[str]:
         for one in folder.findings:
             yield from ("", f"## {one.severity}: {one_line(one.title)}", "")
             yield f"`{folder.at(one.path)}:{one.start_line}` · {one_line(one.category)}"
-            longest = max(map(len, re.findall("`+", one.quote)), default=0)
-            fence = "`" * max(3, longest + 1)
+            fence = fence_of(one.quote)
             yield from ("", fence, one.quote, fence, "", one.explanation)
             if one.suggestion:
                 yield from ("", one.suggestion)
