@@ -85,11 +85,11 @@ class ProjectHooks:
 
 def _written(path: Path) -> Mapping[str, Any]:
     """Return what a file says of hooks. Raises KodeError `ConfigInvalid`."""
+    if not path.is_file():
+        return {}
     try:
         whole = msgspec.json.decode(_content(path), type=dict[str, Any])
         return msgspec.convert(whole.get("hooks", {}), dict[str, Any])
-    except OSError:
-        return {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise KodeError("ConfigInvalid", f"{path}: {error}.") from None
 
@@ -123,9 +123,12 @@ def _files_of(hook: Hook, root: Path) -> Sequence[str]:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file. Raises OSError, and KodeError for one that is too large."""
-    with path.open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
+    """Return the bytes of a file. Raises KodeError `ConfigInvalid`, also where it has just gone."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise KodeError("ConfigInvalid", f"{path}: {error.strerror}.") from None
     if len(content) > _MOST_BYTES:
         raise KodeError("ConfigInvalid", f"{path}: more than {_MOST_BYTES:,} bytes.")
     return content
