@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.served import served
+
 TOOL = {"name": "go", "inputSchema": {"type": "object"}}
 LETS_IN = "the-token-that-was-kept-1234"
 MEGABYTE = b"x" * 1_000_000
@@ -45,15 +47,11 @@ class BadServer(ThreadingHTTPServer):
 @contextmanager
 def bad_server(mode: str, other: str = "") -> Iterator[BadServer]:
     server = BadServer(mode, other)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(server):
+        try:
+            yield server
+        finally:
+            server.over.set()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
@@ -15,6 +14,7 @@ import pytest
 
 from tests.infrastructure.mcp.test_login import Guarded
 from tests.support.program import ROOT
+from tests.support.served import served
 from tests.support.sidecar import HANG_SECONDS
 
 
@@ -78,14 +78,8 @@ class HostileServer(ThreadingHTTPServer):
 @contextmanager
 def serving() -> Iterator[HostileServer]:
     server = HostileServer()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 async def log_in(server: HostileServer, home: Path) -> tuple[int, str]:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import stat
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +21,7 @@ from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.server_store import RememberedLists, ServerStore
 from tests.support.program import ROOT
+from tests.support.served import served
 from tests.support.sidecar import HANG_SECONDS
 
 
@@ -99,12 +99,8 @@ class Guarded(BaseHTTPRequestHandler):
 def address() -> Iterator[str]:
     Guarded.newest, Guarded.agreed = "", 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
 
 
 async def test_a_login_is_agreed_to_once_and_kept(address: str, tmp_path: Path) -> None:

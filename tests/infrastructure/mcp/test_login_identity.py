@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
@@ -16,6 +15,7 @@ import pytest
 
 from tests.infrastructure.mcp.test_login import Guarded
 from tests.support.program import ROOT
+from tests.support.served import served
 from tests.support.sidecar import HANG_SECONDS
 
 DOCUMENT = "https://kode.example/client.json"
@@ -62,14 +62,8 @@ def serving(
 ) -> Generator[IdentifiedServer]:
     Guarded.newest = ""
     server = IdentifiedServer(promised, back or {"code": "c1"})
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with served(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 async def log_in(server: IdentifiedServer, home: Path, **entry: str) -> tuple[int, str]:
