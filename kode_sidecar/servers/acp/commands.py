@@ -70,8 +70,8 @@ def available_commands(more: Sequence[Command] = ()) -> Json:
     listed: list[Json] = []
     ours = {command.name for command in COMMANDS}
     for command in (*COMMANDS, *(one for one in more if one.name not in ours)):
-        reported: Json = {"name": command.name, "description": command.about}
-        listed.append({**reported, "input": {"hint": command.hint}} if command.hint else reported)
+        shown: Json = {"name": command.name, "description": command.about}
+        listed.append({**shown, "input": {"hint": command.hint}} if command.hint else shown)
     return {"sessionUpdate": "available_commands_update", "availableCommands": listed}
 
 
@@ -221,14 +221,14 @@ class AcpCommands:
         path = conversation.path(conversation.head)
         return [message for message in path if message.is_prompt]
 
-    def _prompt(self, reported: str) -> Message:
+    def _prompt(self, given: str) -> Message:
         """Return a prompt by its number in `/rewind`, or by its id."""
         prompts = self._prompts()
-        if reported.isdigit() and 1 <= int(reported) <= len(prompts):
-            return prompts[int(reported) - 1]
-        found = next((one for one in prompts if one.id == reported), None)
+        if given.isdigit() and 1 <= int(given) <= len(prompts):
+            return prompts[int(given) - 1]
+        found = next((one for one in prompts if one.id == given), None)
         if found is None:
-            text = f"There is no prompt {reported!r} here: `/rewind` lists them."
+            text = f"There is no prompt {given!r} here: `/rewind` lists them."
             raise KodeError("InvalidParams", text)
         return found
 
@@ -239,11 +239,11 @@ def _line(number: int, part: Segment, left_out: Sequence[Segment]) -> str:
     return f"{number}. {part.origin}{state}, {part.tokens:,} tokens: {head}"
 
 
-def _part(parts: Sequence[Segment], reported: str) -> str:
+def _part(parts: Sequence[Segment], given: str) -> str:
     """Return the message id of a part by its number in `/context`."""
-    if reported.isdigit() and 1 <= int(reported) <= len(parts):
-        return parts[int(reported) - 1].message_id or ""
-    raise KodeError("InvalidParams", f"There is no part {reported!r} here: `/context` lists them.")
+    if given.isdigit() and 1 <= int(given) <= len(parts):
+        return parts[int(given) - 1].message_id or ""
+    raise KodeError("InvalidParams", f"There is no part {given!r} here: `/context` lists them.")
 
 
 def _head(message: Message) -> str:

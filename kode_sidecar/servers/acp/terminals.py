@@ -87,9 +87,9 @@ class ClientTerminals:
         A client that does not answer may have started the command: it must not run twice. What is
         made too late, or after a cancel, is ended then.
         """
-        reported = {"sessionId": self._session_id, **_creation(wanted)}
+        asked = {"sessionId": self._session_id, **_creation(wanted)}
         creating: asyncio.Task[CreateTerminalResponse] = asyncio.create_task(
-            self._connection.request("terminal/create", reported, CreateTerminalResponse)
+            self._connection.request("terminal/create", asked, CreateTerminalResponse)
         )
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -124,13 +124,13 @@ class ClientTerminals:
 
     async def _output(self, terminal: Json) -> bytes:
         try:
-            reported = await self._ask("output", terminal, TerminalOutputResponse)
+            answer = await self._ask("output", terminal, TerminalOutputResponse)
         except TimeoutError:
             raise KodeError(
                 "ToolFailed", "The editor's terminal does not tell what was written."
             ) from None
-        output = reported.output.encode("utf-8", "surrogatepass")
-        return _CUT + output if reported.truncated else output
+        output = answer.output.encode("utf-8", "surrogatepass")
+        return _CUT + output if answer.truncated else output
 
     async def _kill(self, terminal: Json) -> None:
         try:
@@ -161,9 +161,9 @@ class ClientTerminals:
         self, verb: str, params: Json, answer: Any, *, seconds: float = ANSWER_SECONDS
     ) -> Any:
         """Send a request. Raises KodeError if it is refused, TimeoutError without an answer."""
-        reported = {"sessionId": self._session_id, **params}
+        asked = {"sessionId": self._session_id, **params}
         async with asyncio.timeout(seconds):
-            return await self._connection.request(f"terminal/{verb}", reported, answer)
+            return await self._connection.request(f"terminal/{verb}", asked, answer)
 
 
 def _creation(wanted: ProgramRun) -> Json:
